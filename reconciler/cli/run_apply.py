@@ -40,6 +40,7 @@ from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.plan import Plan
 from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.render import words
+from reconciler.rewrite.compaction import CompactedSlice
 from reconciler.rewrite.model import Rewriter, RewrittenGroup
 from reconciler.spec.model import TableSpec
 
@@ -171,6 +172,10 @@ class _InterruptibleWorkers:
     def rewrite(self, *args: Any, **kwargs: Any) -> list[RewrittenGroup]:
         assert self.rewriter is not None, "without a rewriter nothing is rewritten"
         return self._run_to_end(self.rewriter.rewrite, *args, **kwargs)
+
+    def compact(self, *args: Any, **kwargs: Any) -> list[CompactedSlice]:
+        assert self.rewriter is not None, "without a rewriter nothing is compacted"
+        return self._run_to_end(self.rewriter.compact, *args, **kwargs)
 
     def build(self, *args: Any, **kwargs: Any) -> BuiltIndex:
         assert self.builder is not None, "without a builder threads read the footers"

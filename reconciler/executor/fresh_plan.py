@@ -82,7 +82,8 @@ def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
     """Return the reviewed plan with the pending cleans that are finished first.
 
     Of a pending clean that the plan names, only the files that it names count; of any other, all
-    do. Every file counts once, with the size that it has now.
+    do. Every file counts once, with the size that it has now. A compaction that the plan does not
+    name is left alone.
     """
     named = {step.instant: step for step in reviewed.steps if isinstance(step, ResumeStep)}
     cleans = [step for step in reviewed.steps if isinstance(step, CleanStep)]
@@ -90,6 +91,8 @@ def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
     for step in fresh.plan.steps:
         if isinstance(step, ResumeStep):
             known = named.get(step.instant)
+            if known is None and step.action == "compaction":
+                continue
             rows = (
                 np.ones(len(step.files), np.bool_) if known is None else _match_files(step, known)
             )

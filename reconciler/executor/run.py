@@ -17,6 +17,7 @@ from reconciler.executor.clean.resume import report_finished_clean, resume_clean
 from reconciler.executor.clean.run import run_clean
 from reconciler.executor.cluster.resume import resume_clusterings
 from reconciler.executor.cluster.run import run_cluster
+from reconciler.executor.compact.resume import list_resumed_compactions, resume_compactions
 from reconciler.executor.expiry.dead_deletions import take_back_dead_deletions
 from reconciler.executor.expiry.run import run_delete_partitions
 from reconciler.executor.fresh_plan import FreshPlan, check_identity, effective_plan
@@ -253,7 +254,7 @@ def _steps(  # noqa: PLR0915 (a case for each kind of step)
 
     A step that turns out to be refused is left, and the others run.
     """
-    pending = _find_pending(first)
+    pending = _find_pending(session, first)
     yield from _resume(session, first, done)
     fresh = None if pending else first
     for step in session.plan.steps:
@@ -326,14 +327,16 @@ def _run_under_lock(
     return run_savepoint(session, step, fresh)
 
 
-def _find_pending(first: FreshPlan) -> frozenset[str]:
-    """Return the instants of pending cleans, and of pending clusterings of ours."""
+def _find_pending(session: ApplySession, first: FreshPlan) -> frozenset[str]:
+    """Return the pending instants that are resumed: cleans, clusterings of ours, compactions."""
     clusterings = (one.instant for one in first.state.pending_clusterings if one.is_ours)
-    return frozenset((*(clean.instant for clean in first.state.pending_cleans), *clusterings))
+    compactions = (step.instant for step in list_resumed_compactions(session, first))
+    cleans = (clean.instant for clean in first.state.pending_cleans)
+    return frozenset((*cleans, *clusterings, *compactions))
 
 
 def _resume(session: ApplySession, first: FreshPlan, done: _TableProgress) -> Iterator[StepOutcome]:
-    """Resume pending cleans and clusterings of a dead run, except kinds that are refused."""
+    """Resume pending cleans, clusterings and compactions, except kinds that are refused."""
     kinds = find_refused_kinds(done.refusals)
     if "clean" not in kinds:
         yield from resume_cleans(session, first)
@@ -341,6 +344,8 @@ def _resume(session: ApplySession, first: FreshPlan, done: _TableProgress) -> It
         with _leave_refused(done):
             for outcome in resume_clusterings(session, first):
                 yield _remember_replaced(session, outcome)
+    if "compact" not in kinds:
+        yield from resume_compactions(session, first)
 
 
 @contextmanager

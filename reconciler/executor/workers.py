@@ -49,7 +49,10 @@ def set_up_executors(session: Any, tables: Iterable[TablePlan]) -> None:
 def _list_packages(step: Step, location: str) -> tuple[str, ...]:
     """Return the packages that workers import for a step of the table at a location."""
     match step:
-        case ClusterStep(groups=groups) | ResumeStep(action="clustering", groups=groups):
+        case (
+            ClusterStep(groups=groups)
+            | ResumeStep(action="clustering" | "compaction", groups=groups)
+        ):
             has_logs = groups is not None and pc.sum(pc.list_value_length(groups.logs)).as_py()
             packages = (*WRITING_PACKAGES, *(MERGING_PACKAGES if has_logs else ()))
         case IndexStep(files=files):

@@ -22,6 +22,10 @@ from reconciler.planners.recovery.resume_clustering import (
     ClusteringResumes,
     plan_clustering_resumes,
 )
+from reconciler.planners.recovery.resume_compaction import (
+    plan_compaction_resumes,
+    warn_of_compactions,
+)
 from reconciler.planners.recovery.rollback_clustering import list_abandoned
 from reconciler.planners.recovery.rollbacks import plan_all_rollbacks, warn_of_stuck_work
 from reconciler.planners.savepoint_costs import report_others
@@ -220,6 +224,7 @@ def _order_steps(picture: TablePicture, parts: _TableParts) -> _TableParts:
     rollbacks = plan_all_rollbacks(picture.spec, picture.state)
     undone = {step.instant for step in rollbacks}
     resumed = [step for step in parts.resumes.steps if step.instant not in undone]
+    resumed += plan_compaction_resumes(picture.spec, picture.state)
     steps: list[Step | None] = [*clean.resumes, *resumed, *rollbacks]
     metadata = _plan_metadata(picture)
     steps += metadata.steps if metadata else ()
@@ -270,6 +275,7 @@ def _collect_warnings(
         *(parts.archive.warnings if parts.archive else ()),
         *(parts.metadata.warnings if parts.metadata else ()),
         *parts.resumes.warnings,
+        *warn_of_compactions(spec, state),
         *warn_of_stuck_work(spec, state, parts.clean.kept),
         *parts.orphans.warnings,
         *(note for note in refuse_incomplete_spec(spec, state) if note.rule not in refused),

@@ -17,6 +17,7 @@ from reconciler.plans.model import (
     ClusterStep,
     Note,
     OrphansStep,
+    ResumeStep,
     StepKind,
     TablePlan,
     removal_steps,
@@ -187,13 +188,29 @@ def _describe_violation(
 def _find_kinds(rule: str, plan: TablePlan) -> tuple[StepKind | None, ...]:
     """Return the kinds of steps that a violated rule refuses; None: all work on the table.
 
-    What a plan removes counts together, so a limit on it refuses orphan files too.
+    What a plan removes counts together, so a limit on it refuses orphan files too. The same holds
+    for what it rewrites.
     """
     kind = _STEP_OF_RULE.get(rule)
+    if rule == "maxRewrite":
+        return _find_rewriting_kinds(plan)
     if rule not in _REMOVAL_RULES or not _has_orphans(plan):
         return (kind,)
     others: tuple[StepKind | None, ...] = (kind,) if removal_steps(plan.steps) else ()
     return (*others, "orphans")
+
+
+def _find_rewriting_kinds(plan: TablePlan) -> tuple[StepKind, ...]:
+    """Return the kinds of the steps that rewrite files: what they rewrite counts together."""
+    compacts = any(isinstance(s, ResumeStep) and s.action == "compaction" for s in plan.steps)
+    clusters = any(
+        isinstance(step, ClusterStep)
+        or (isinstance(step, ResumeStep) and step.action == "clustering")
+        for step in plan.steps
+    )
+    if not compacts:
+        return ("cluster",)
+    return ("compact", "cluster") if clusters else ("compact",)
 
 
 def _has_orphans(plan: TablePlan) -> bool:

@@ -27,7 +27,15 @@ MAPPINGS = ("rank", "direct")
 INDEX_TARGETS = ("zindex", "column_stats")
 #: kinds of steps that a refusal may name; a resume counts as the kind that it finishes
 StepKind = Literal[
-    "metadata", "savepoint", "deletePartition", "cluster", "index", "clean", "orphans", "archive"
+    "metadata",
+    "savepoint",
+    "deletePartition",
+    "compact",
+    "cluster",
+    "index",
+    "clean",
+    "orphans",
+    "archive",
 ]
 #: a field that ``to_document`` does not write: a list that is written by columns, for example
 _WRITTEN_APART: Any = {"name": None}
@@ -140,14 +148,14 @@ class Rewrites:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ResumeStep:
-    """Finish or undo a pending clean or clustering whose owner is dead.
+    """Finish or undo a pending clean, clustering or compaction whose owner is dead.
 
-    ``groups``: what a pending clustering rewrites; None for a clean.
+    ``groups``: what a pending clustering or compaction rewrites; None for a clean.
     """
 
     kind: Literal["resume"] = "resume"
     instant: str
-    action: Literal["clean", "clustering"]
+    action: Literal["clean", "clustering", "compaction"]
     files: RemovedFiles = field(metadata=_WRITTEN_APART)
     delete_partitions: tuple[str, ...] = field(default=(), metadata=_WRITTEN_APART)
     groups: Rewrites | None = field(default=None, metadata=_WRITTEN_APART)

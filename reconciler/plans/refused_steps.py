@@ -6,7 +6,8 @@ through. Whatever is applied or summed up asks here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
@@ -23,6 +24,12 @@ from reconciler.plans.model import (
 )
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.savepoint_step import SavepointStep
+
+_KIND_OF_RESUMED: Final[Mapping[str, StepKind]] = {
+    "clean": "clean",
+    "clustering": "cluster",
+    "compaction": "compact",
+}
 
 
 def find_refused_kinds(refusals: Iterable[Note]) -> frozenset[StepKind]:
@@ -52,7 +59,7 @@ def _find_kind(step: Step) -> StepKind | None:
     """Return the kind of a step; a resume has that of what it finishes, a rollback has none."""
     match step:
         case ResumeStep():
-            return "clean" if step.action == "clean" else "cluster"
+            return _KIND_OF_RESUMED[step.action]
         case (
             MetadataStep()
             | SavepointStep()

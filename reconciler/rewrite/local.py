@@ -9,6 +9,7 @@ from pathlib import Path
 
 from reconciler.errors import ReconcilerError
 from reconciler.layout.curves.row_layout import RowLayout
+from reconciler.rewrite.compaction import CompactedSlice, SliceToCompact, compact_slice
 from reconciler.rewrite.layout_sample import fit_group_layout, sample_part
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, RewrittenGroup, Tally
 from reconciler.rewrite.output import GroupOutput, OutputWriter
@@ -48,6 +49,22 @@ class LocalRewriter:
         for group in groups:
             with tempfile.TemporaryDirectory(prefix="reconciler-") as folder:
                 results.append(self._rewrite_group(storage, job, group, Path(folder), progress))
+        return results
+
+    def compact(
+        self,
+        ref: StorageRef,
+        job: RewriteJob,
+        slices: Sequence[SliceToCompact],
+        *,
+        progress: Advance,
+    ) -> list[CompactedSlice]:
+        storage = self.open_storage(ref)
+        results = []
+        for given in slices:
+            with tempfile.TemporaryDirectory(prefix="reconciler-") as folder:
+                results.append(compact_slice(job, given, storage, attempt=0, folder=Path(folder)))
+            progress(given.bytes)
         return results
 
     def _rewrite_group(

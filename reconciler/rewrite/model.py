@@ -6,7 +6,7 @@ import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
@@ -14,6 +14,9 @@ from reconciler.file_slices.base_file.writer import WrittenFile
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
 from reconciler.layout.sizing.split_rule import SplitRule
 from reconciler.storage.api import Advance, StorageRef
+
+if TYPE_CHECKING:
+    from reconciler.rewrite.compaction import CompactedSlice, SliceToCompact
 
 #: sums of key hashes are taken modulo this
 _HASH_MODULUS = 1 << 64
@@ -132,4 +135,17 @@ class Rewriter(Protocol):
 
         ``progress`` gets bytes read. Files of failed or overtaken attempts may stay, each with its
         marker; the caller removes what is not in the results. Raises ReconcilerError.
+        """
+
+    def compact(
+        self,
+        ref: StorageRef,
+        job: RewriteJob,
+        slices: Sequence[SliceToCompact],
+        *,
+        progress: Advance,
+    ) -> list[CompactedSlice]:
+        """Write the new base file of every slice, each after its marker; as ``rewrite``.
+
+        ``job`` is that of a rewrite that keeps the order of rows.
         """

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from reconciler.rewrite.compaction import CompactedSlice, SliceToCompact, compact_slice
 from reconciler.rewrite.layout_sample import fit_group_layout, read_sample, sample_part
 from reconciler.rewrite.local import MemoryLimits, combine_outputs
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, RewrittenGroup
@@ -94,6 +95,42 @@ class SparkRewriter:
                 groups, _BYTES, _GROUPS, max(_OUTPUTS, _OUTPUTS_PER_SLOT * slots)
             ):
                 results += _Wave(cluster, job, wave).run()
+        progress_counter.report_rest()
+        return results
+
+    def compact(
+        self,
+        ref: StorageRef,
+        job: RewriteJob,
+        slices: Sequence[SliceToCompact],
+        *,
+        progress: Advance,
+    ) -> list[CompactedSlice]:
+        if not slices:
+            return []
+        packages = (*WRITING_PACKAGES, *MERGING_PACKAGES)
+        set_up_workers(self._context, (*packages, *list_client_packages(ref.location)))
+        done = self._context.accumulator(0)
+        progress_counter = _ReadProgress(progress, sum(given.bytes for given in slices))
+        with (
+            run_job_group(
+                self._context,
+                f"reconciler: compact {len(slices)} file slices of {ref.location}",
+                lambda text: redact_secrets(text, ref.secrets),
+                waits_for_all_attempts=True,
+            ),
+            report_progress(done, progress_counter),
+            _use_system_memory_pool(self._context),
+        ):
+            # largest first, so that no core waits for a late large one
+            ordered = sorted(slices, key=lambda given: given.bytes, reverse=True)
+            shared = self._context.broadcast(job)
+            try:
+                parts = self._context.parallelize(ordered, len(ordered))
+                task = _CompactTask(ref=ref, job=shared, done=done)
+                results: list[CompactedSlice] = parts.mapPartitions(task).collect()
+            finally:
+                shared.unpersist()
         progress_counter.report_rest()
         return results
 
@@ -241,6 +278,27 @@ class _TaskInput:
 
         use_one_core()
         return open_storage(self.ref)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CompactTask:
+    """Compacts slices; ``job``: a broadcast."""
+
+    ref: StorageRef
+    job: Any
+    done: Any
+
+    def __call__(self, slices: Iterable[SliceToCompact]) -> Iterator[CompactedSlice]:
+        from reconciler.storage.open import open_storage  # noqa: PLC0415 (on the worker)
+
+        use_one_core()
+        storage = open_storage(self.ref)
+        for given in slices:
+            with make_local_folder() as folder:
+                yield compact_slice(
+                    self.job.value, given, storage, attempt=get_task_attempt(), folder=folder
+                )
+            self.done.add(given.bytes)
 
 
 @dataclass(frozen=True, slots=True)

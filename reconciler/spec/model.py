@@ -261,12 +261,13 @@ class Lock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingServices:
-    """What becomes of pending clusterings of other writers that nobody finishes.
+    """What becomes of pending clusterings and compactions of other writers that nobody finishes.
 
     ``after``: seconds without a change.
     """
 
     clustering: Literal["rollback", "report"] = "report"
+    compaction: Literal["finish", "report"] = "report"
     after: int = 6 * 3600
 
 

@@ -225,8 +225,8 @@ def _check_concurrency(block: Block) -> None:
         message = "0 rolls back writes that are still running"
         block.warn("heartbeatTimeout", message, "give running writers time, such as 2m")
     if block.data.get("pending", {}).get("after") == 0:
-        message = "0 rolls back clusterings that are still running"
-        block.warn("pending.after", message, "give running clusterings time, such as 6h")
+        message = "0 takes clusterings and compactions from writers that are still at work"
+        block.warn("pending.after", message, "give running table services time, such as 6h")
 
 
 def _check_savepoints(spec: Block) -> None:

@@ -118,6 +118,10 @@ class FailedWritesReader:
         pending = self.timeline.pending({Action.CLUSTERING, Action.REPLACECOMMIT})
         return tuple(instant for instant in pending if instant.requested in times)
 
+    def list_compactions(self) -> tuple[Instant, ...]:
+        """Return the pending compactions and log compactions."""
+        return self.timeline.pending({Action.COMPACTION, Action.LOGCOMPACTION})
+
     def read_writes(
         self, instants: Sequence[Instant], unlisted: Sequence[tuple[str, str, int]] = ()
     ) -> tuple[ForeignWrite, ...]:

@@ -11,9 +11,9 @@ from reconciler.hudi.files.table_files import TableFiles
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, build_view
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import HUDI_EXPIRES_AFTER_S, is_silent
-from reconciler.hudi.timeline.instant import WRITES, Action, Instant
+from reconciler.hudi.timeline.instant import WRITES, Action, Instant, State
 from reconciler.hudi.timeline.owner import Owner
-from reconciler.hudi.timeline.plans import ClusteringPlan
+from reconciler.hudi.timeline.plans import ClusteringPlan, CompactionOperation
 from reconciler.hudi.timeline.rollback import RollbackPlan
 from reconciler.spec.model import Concurrency, DeclaredSavepoint, PendingServices
 from reconciler.state.savepoint_comment import parse_savepoint_comment
@@ -134,6 +134,30 @@ class PendingClustering:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PendingCompaction:
+    """A requested or inflight compaction or log compaction.
+
+    ``started_ms`` is as in ``PendingClean``. ``owner``: the run of reconciler that works on it, or
+    did, by its heartbeat; None if there is none, or nobody asked. ``is_running``: whether that
+    process runs; None if unknown.
+    """
+
+    instant: str
+    action: Action
+    state: str
+    started_ms: int
+    operations: tuple[CompactionOperation, ...]
+    extra: Mapping[str, str] = field(default_factory=dict)
+    owner: Owner | None = None
+    is_running: bool | None = None
+
+    @property
+    def is_begun_here(self) -> bool:
+        """Return whether an apply has begun to execute it, and has not taken that back."""
+        return self.owner is not None and self.state == State.INFLIGHT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PendingWrite:
     """A requested or inflight write of rows that is ours by its heartbeat.
 
@@ -167,7 +191,7 @@ def find_heartbeat_timeout(limits: Concurrency) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignWrite:
-    """A requested or inflight write of rows, or clustering, of another writer.
+    """A requested or inflight write of rows, clustering or compaction of another writer.
 
     ``beat_ms``: its last heartbeat; None if it has none. ``active_ms``: when the newest of its
     timeline files, markers and heartbeat was written; both epoch milliseconds. ``unlisted``: as in
@@ -197,9 +221,9 @@ class ForeignWrite:
         return is_silent(self.active_ms, now_ms, limit)
 
 
-def is_abandoned(clustering: ForeignWrite, now_ms: int, services: PendingServices) -> bool:
-    """Return whether nobody is expected to finish a pending clustering."""
-    return is_silent(clustering.active_ms, now_ms, services.after)
+def is_abandoned(pending: ForeignWrite, now_ms: int, services: PendingServices) -> bool:
+    """Return whether nobody is expected to finish a pending clustering or compaction."""
+    return is_silent(pending.active_ms, now_ms, services.after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,6 +298,7 @@ class TableState:
     ``failed_writes``: pending writes of other writers, dead or alive, oldest first; empty if the
     spec has no ``retention.failedWrites``. ``foreign_clusterings``: likewise their pending
     clusterings, if it has ``concurrency.pending``. ``pending_rollbacks``: if it has one of both.
+    ``foreign_compactions``: likewise pending compactions and log compactions of other writers.
     ``orphan_facts``: None if nobody asked for orphan files.
     ``archival``: None if the spec has no timeline block.
     """
@@ -314,6 +339,8 @@ class TableState:
     pending_writes: tuple[PendingWrite, ...] = ()
     failed_writes: tuple[ForeignWrite, ...] = ()
     foreign_clusterings: tuple[ForeignWrite, ...] = ()
+    pending_compactions: tuple[PendingCompaction, ...] = ()
+    foreign_compactions: tuple[ForeignWrite, ...] = ()
     pending_rollbacks: tuple[PendingRollback, ...] = ()
     orphan_facts: OrphanFacts | None = None
     archival: ArchivalFacts | None = None

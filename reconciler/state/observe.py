@@ -43,6 +43,7 @@ from reconciler.state.timeline_reader import (
     TimelineReader,
     is_being_written,
     list_clustering_slices,
+    list_compaction_groups,
 )
 from reconciler.storage.api import Storage
 
@@ -129,7 +130,7 @@ class _Observation:
 
     @property
     def _declares_pending(self) -> bool:
-        """Return whether the spec says what becomes of clusterings that nobody finishes."""
+        """Return whether the spec says what becomes of table services that nobody finishes."""
         concurrency = self.spec.concurrency if self.spec else None
         is_declared = concurrency is not None and concurrency.pending is not None
         return is_declared and self.check_process is not None
@@ -177,6 +178,8 @@ class _Observation:
         if self._declares_failed_writes:
             others = failures.list_writes({clustering.instant for clustering in clusterings})
         stuck = failures.list_clusterings(foreign if self._declares_pending else ())
+        waiting = failures.list_compactions() if self._declares_pending else ()
+        compactions = reader.read_pending_compactions(self.check_process)
         metadata = load_metadata_listing(self.storage, properties, timeline)
         written = {write.requested for write in (*pending, *others, *stuck)}
         listed = self._list_files(properties, metadata, written)
@@ -200,7 +203,9 @@ class _Observation:
             metafile_partitions=listed.metafile_partitions,
             stray_partitions=listed.stray_partitions,
             savepoints=reader.read_savepoints() if self.with_history else (),
-            compactions=reader.read_compactions(),
+            compactions=list_compaction_groups(compactions),
+            pending_compactions=compactions,
+            foreign_compactions=failures.read_writes(waiting),
             clusterings=list_clustering_slices(clusterings),
             replaced=reader.read_replaced(),
             cleans=cleans,

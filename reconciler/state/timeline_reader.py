@@ -32,6 +32,7 @@ from reconciler.state.model import (
     PendingClean,
     PendingClustering,
     PendingClusteringSlice,
+    PendingCompaction,
     PendingCompactionGroup,
     PendingWrite,
     Savepoint,
@@ -89,21 +90,32 @@ class TimelineReader:
             comment=made.comment,
         )
 
-    def read_compactions(self) -> tuple[PendingCompactionGroup, ...]:
-        groups = []
-        for instant in self.timeline.pending({Action.COMPACTION, Action.LOGCOMPACTION}):
-            data, path = self._read_requested(instant)
-            groups += [
-                PendingCompactionGroup(
-                    instant=instant.requested,
-                    action=instant.action,
-                    partition=operation.partition,
-                    file_id=operation.file_id,
-                    base_instant=operation.base_instant,
-                )
-                for operation in parse_compaction(data, path)
-            ]
-        return tuple(groups)
+    def read_pending_compactions(
+        self, check_process: ProcessCheck | None
+    ) -> tuple[PendingCompaction, ...]:
+        """Return the pending compactions and log compactions, oldest first.
+
+        ``check_process``: None: nobody asks whether a run of reconciler works on one.
+        """
+        pending = self.timeline.pending({Action.COMPACTION, Action.LOGCOMPACTION})
+        return tuple(self._read_compaction(instant, check_process) for instant in pending)
+
+    def _read_compaction(
+        self, instant: Instant, check_process: ProcessCheck | None
+    ) -> PendingCompaction:
+        data, path = self._read_requested(instant)
+        owner = None
+        if check_process is not None:
+            owner = load_heartbeat_owner(self.storage, instant.requested)
+        return PendingCompaction(
+            instant=instant.requested,
+            action=instant.action,
+            state=instant.state.value,
+            started_ms=self._find_start(instant),
+            operations=parse_compaction(data, path),
+            owner=owner,
+            is_running=check_process(owner) if check_process and owner else None,
+        )
 
     def read_pending_clusterings(self) -> tuple[PendingClustering, ...]:
         clusterings = []
@@ -302,6 +314,23 @@ def list_clustering_slices(
         for clustering in pending
         for group in clustering.plan.groups
         for given in group.slices
+    )
+
+
+def list_compaction_groups(
+    pending: Iterable[PendingCompaction],
+) -> tuple[PendingCompactionGroup, ...]:
+    """Return every file group of the plans of pending compactions and log compactions."""
+    return tuple(
+        PendingCompactionGroup(
+            instant=compaction.instant,
+            action=compaction.action,
+            partition=operation.partition,
+            file_id=operation.file_id,
+            base_instant=operation.base_instant,
+        )
+        for compaction in pending
+        for operation in compaction.operations
     )
 
 

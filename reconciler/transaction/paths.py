@@ -60,6 +60,15 @@ def list_names(storage: Storage, partition: str) -> set[str]:
     return {entry.name for entry in entries if not entry.is_folder}
 
 
+def is_present(storage: Storage, partition: str, name: str, size: int) -> bool:
+    """Return whether a file of this size is in a partition."""
+    try:
+        entry = storage.stat(resolve_path(partition, name))
+    except NotFoundError:
+        return False
+    return entry is not None and entry.size == size
+
+
 def list_names_of_partitions(
     storage: Storage, partitions: Collection[str], *, files: int = 0
 ) -> dict[str, set[str]]:

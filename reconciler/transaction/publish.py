@@ -140,6 +140,10 @@ class Publisher:
         for state in (State.INFLIGHT, State.REQUESTED):
             self.storage.delete(self._path(Instant(time, action, state)))
 
+    def revert(self, time: str, action: Action) -> None:
+        """Take a pending instant back to requested, so that anyone may execute its plan again."""
+        self.storage.delete(self._path(Instant(time, action, State.INFLIGHT)))
+
     def _has_no_heartbeat(self, time: str) -> bool:
         return self.storage.stat(heartbeat_path(time)) is None
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
-from reconciler.errors import BusyError, NotFoundError, ReconcilerError, StaleError
+from reconciler.errors import BusyError, ReconcilerError, StaleError
 from reconciler.executor.cluster.group_selection import GroupSelection, drop_groups
 from reconciler.executor.cluster.work import (
     ClusterWork,
@@ -33,7 +33,7 @@ from reconciler.transaction.footprints import (
     read_footprints,
 )
 from reconciler.transaction.metadata.rewrite_sync import prepare_rewrite_sync
-from reconciler.transaction.paths import list_names, resolve_path
+from reconciler.transaction.paths import is_present, list_names
 from reconciler.transaction.publish import find_completion
 from reconciler.transaction.recovery.marked_files import (
     is_written_by,
@@ -238,7 +238,8 @@ def _check_ours(
         for partition, files in _group_by_partition(work, results, kept).items()
         for file in files
     ]
-    is_ours = all(_is_file_present(session, *one) for one in written)
+    storage = session.storage
+    is_ours = all(is_present(storage, path, file.name, file.size) for path, file in written)
     if not is_ours or (not written and _is_of_another_run(session, work)):
         raise _make_taken_error(work)
     _check_not_taken(session, work, timeline)
@@ -264,14 +265,6 @@ def _make_taken_error(work: ClusterWork) -> BusyError:
     return BusyError(
         f"another writer has taken over our clustering {work.instant}; plan again when it is done"
     )
-
-
-def _is_file_present(session: ApplySession, partition: str, file: WrittenFile) -> bool:
-    try:
-        entry = session.storage.stat(resolve_path(partition, file.name))
-    except NotFoundError:
-        return False
-    return entry is not None and entry.size == file.size
 
 
 def _find_unlocked_conflicts(

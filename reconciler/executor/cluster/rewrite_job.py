@@ -70,7 +70,7 @@ def make_groups(facts: TableFacts, groups: Rewrites, state: TableState) -> tuple
             slices=tuple(slices[part]),
             outputs=int(groups.outputs[number]),
             bytes=int(groups.bytes[number]),
-            values=_get_partition_values(facts, partition),
+            values=get_partition_values(facts, partition),
             bucket=file_ids[part.start] if buckets[number] else "",
         )
         for number, (partition, part) in enumerate(iterate_groups(groups))
@@ -124,7 +124,7 @@ def _make_slices(groups: Rewrites, state: TableState) -> list[SliceFiles]:
     ]
 
 
-def _get_partition_values(facts: TableFacts, partition: str) -> Mapping[str, Any]:
+def get_partition_values(facts: TableFacts, partition: str) -> Mapping[str, Any]:
     """Return the column values that only the folder of a partition holds."""
     if not facts.dropped_columns:
         return {}

@@ -2,13 +2,17 @@
 
 The field names are those of JSON commits (version 6) and of Avro commits (8 and later). Source:
 HoodieWriteStat as HoodieCreateHandle fills it, for clusterings and inserts alike, and
-HoodieMergeHandle.
+HoodieMergeHandle; HoodieCompactor for compactions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from reconciler.errors import FormatError
 from reconciler.file_slices.base_file.writer import WrittenFile
+from reconciler.file_slices.merge.merge_counts import MergeCounts
 from reconciler.hudi.files.names import BaseName
 
 #: counts of log files and of merged files
@@ -24,6 +28,9 @@ _ZERO_COUNTS = (
     "totalCorruptLogBlock",
     "totalRollbackBlocks",
 )
+
+#: the first table version whose writers count keys of delete blocks among log records
+_LISTS_DELETIONS_FROM: Final = 8
 
 
 def build_created_stat(written: WrittenFile, partition: str) -> dict[str, str | int]:
@@ -71,4 +78,38 @@ def build_merged_stat(
         "numInserts": inserts,
         "numUpdateWrites": updates,
         "numDeletes": deletes,
+    }
+
+
+def build_compacted_stat(
+    written: WrittenFile,
+    partition: str,
+    *,
+    previous_file: str | None,
+    counts: MergeCounts,
+    log_sizes: Sequence[int],
+    version: int,
+) -> dict[str, str | int]:
+    """Return the statistic of a base file that a compaction made of a file slice.
+
+    ``previous_file``: the slice's base file, None if it has none. ``log_sizes``: bytes of its log
+    files. ``version``: the table's; before 8, keys of delete blocks are no log records. Raises
+    FormatError when a name is not a base file's.
+    """
+    changes = {"inserts": counts.inserts, "updates": counts.updates, "deletes": counts.deletes}
+    stat = (
+        build_created_stat(written, partition)
+        if previous_file is None
+        else build_merged_stat(written, partition, previous_file=previous_file, **changes)
+    )
+    listed = counts.deletions if version >= _LISTS_DELETIONS_FROM else 0
+    return {
+        **stat,
+        "totalLogRecords": counts.records + listed,
+        "totalLogFilesCompacted": len(log_sizes),
+        "totalLogSizeCompacted": sum(log_sizes),
+        "totalUpdatedRecordsCompacted": counts.keys,
+        "totalLogBlocks": counts.blocks,
+        "totalCorruptLogBlock": counts.corrupt_blocks,
+        "totalRollbackBlocks": counts.rollback_blocks,
     }

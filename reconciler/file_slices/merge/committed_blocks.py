@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Self, assert_never
 
 from reconciler.errors import UnsupportedError
+from reconciler.file_slices.merge.merge_counts import MergeCounts
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, LogBlock, read_blocks
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.timeline.active import Timeline
@@ -64,19 +65,28 @@ class CommittedInstants:
 
 
 def read_committed_blocks(
-    logs: Iterable[str], read: Callable[[str], bytes], committed: CommittedInstants
+    logs: Iterable[str],
+    read: Callable[[str], bytes],
+    committed: CommittedInstants,
+    counts: MergeCounts | None = None,
 ) -> list[LogBlock]:
     """Return the data and delete blocks of log files in merge order, in the order they apply.
 
-    Raises FormatError for damage, UnsupportedError for a block of an unsupported kind.
+    ``counts``: blocks of every kind are added to it. Raises FormatError for damage,
+    UnsupportedError for a block of an unsupported kind.
     """
     by_instant: dict[str, list[LogBlock]] = {}
+    counts = counts or MergeCounts()
     for path in logs:
         for block in read_blocks(read(path), path):
+            counts.blocks += 1
             match block.type:
-                case BlockType.CORRUPT | BlockType.CDC_DATA:
+                case BlockType.CORRUPT:
+                    counts.corrupt_blocks += 1
+                case BlockType.CDC_DATA:
                     continue
                 case BlockType.COMMAND:
+                    counts.rollback_blocks += 1
                     _apply_rollback(block, by_instant)
                 case (
                     BlockType.AVRO_DATA

@@ -20,6 +20,7 @@ from reconciler.errors import FormatError
 from reconciler.file_slices.merge.avro_decode import Offsets, decode_records
 from reconciler.file_slices.merge.avro_schema import parse_avro_schema
 from reconciler.file_slices.merge.delete_blocks import decode_deletions
+from reconciler.file_slices.merge.merge_counts import MergeCounts
 from reconciler.file_slices.merge.ordering import (
     compare_rows,
     find_column,
@@ -112,11 +113,15 @@ def find_ordering_fields(rules: MergeRules, table: pa.Schema) -> dict[str, pa.Da
 
 
 def merge_log_blocks(
-    blocks: list[LogBlock], rules: MergeRules, wanted: WantedColumns
+    blocks: list[LogBlock],
+    rules: MergeRules,
+    wanted: WantedColumns,
+    counts: MergeCounts | None = None,
 ) -> LogRecords:
     """Merge the records of blocks in the order they apply; raises FormatError, UnsupportedError.
 
-    The list is emptied, so that a block's bytes are freed once it is decoded.
+    The list is emptied, so that a block's bytes are freed once it is decoded. ``counts``: records
+    and deletions are added to it.
     """
     fields = find_ordering_fields(rules, wanted.table)
     names = {*wanted.columns.names, *rules.columns}
@@ -131,6 +136,9 @@ def merge_log_blocks(
             _read_records(batch, rules, fields, wanted, block)
             for batch in _read_batches(block, names)
         ]
+    if counts is not None:
+        counts.records = sum(len(part.keys) for part in parts if part.rows is not None)
+        counts.deletions = sum(len(part.keys) for part in parts if part.rows is None)
     return _merge_parts(parts, len(fields), wanted, precombines=rules.precombines)
 
 

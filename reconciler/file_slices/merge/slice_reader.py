@@ -26,6 +26,7 @@ from reconciler.file_slices.merge.log_records import (
     find_winners,
     merge_log_blocks,
 )
+from reconciler.file_slices.merge.merge_counts import MergeCounts
 from reconciler.file_slices.merge.range_file import open_parquet, reading_parquet
 from reconciler.file_slices.merge.record_keys import find_keys
 from reconciler.file_slices.merge.rules import MergeRules
@@ -115,7 +116,7 @@ def _row_group_ends(footer: Any) -> Floats:
 _ALL: Final = RowGroupShare()
 
 
-def read_slice(
+def read_slice(  # noqa: PLR0913 (parts of a file, and what hears of it)
     files: SliceFiles,
     options: SliceReadOptions,
     source: SliceSource,
@@ -123,12 +124,14 @@ def read_slice(
     share: RowGroupShare = _ALL,
     on_footer: Callable[[Any], None] | None = None,
     select_row_groups: Callable[[Any], Mask] | None = None,
+    counts: MergeCounts | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a slice as a snapshot query sees them, in batches of the wanted columns.
 
     ``share``: lets several workers read one large base file that has no log files. ``on_footer``
     receives the base file's FileMetaData before its rows. ``select_row_groups`` returns which row
-    groups to read; it is not called for slices with log files.
+    groups to read; it is not called for slices with log files. ``counts`` is complete after the
+    last row.
 
     Dates in the hybrid calendar are converted to the proleptic one. For a read-optimised query,
     pass a slice without logs. Raises FormatError for damage and UnsupportedError for what cannot be
@@ -137,15 +140,17 @@ def read_slice(
     wanted = options.wanted
     if files.base is not None:
         _check_not_skeleton(files.base)
-    blocks = read_committed_blocks(files.logs, source.read, options.committed)
+    blocks = read_committed_blocks(files.logs, source.read, options.committed, counts)
     if blocks and options.rules.refusal:
         raise UnsupportedError(f"{options.rules.refusal}; its log files cannot be read")
-    logs = merge_log_blocks(blocks, options.rules, wanted)
+    logs = merge_log_blocks(blocks, options.rules, wanted, counts)
     merge = _BaseFileMerge(options.rules, wanted, logs, np.full(len(logs), -1, np.int8))
     if files.base is not None:
         hears = _FooterHandling(share, on_footer, None if files.logs else select_row_groups)
         yield from merge.read_base_rows(files.base, files.base_size, source, hears)
     yield from merge.read_remaining_log_rows()
+    if counts is not None:
+        counts.add_outcome(logs.row, merge.outcome)
 
 
 def _check_not_skeleton(path: str) -> None:

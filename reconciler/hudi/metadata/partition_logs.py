@@ -134,6 +134,24 @@ def plan_rewrite_sync(
     return plan_sync(PartitionLogBuilder(table, listing, new_files), action, facts, inflight)
 
 
+def plan_compaction_sync(
+    table: MetadataTable,
+    listing: MetadataListing,
+    new_files: NewFiles,
+    *,
+    inflight: Collection[str] = (),
+) -> SyncPlan:
+    """Plan the update of every live metadata partition for the base files of a compaction.
+
+    As ``plan_rewrite_sync``, but no key gets another location. Entries of the compacted log files
+    stay until a clean removes these files. An empty file has no column statistics, as in Hudi.
+    """
+    require_pending_action(table, new_files.instant, {Action.COMPACTION}, "compaction")
+    facts = NewFilesFacts(table_version=table.version, rows=0, keeps_groups=True)
+    builder = _CompactionLogBuilder(table, listing, new_files)
+    return plan_sync(builder, Action.COMPACTION, facts, inflight)
+
+
 def plan_sync(
     builder: PartitionLogBuilder, action: Action, facts: NewFilesFacts, inflight: Collection[str]
 ) -> SyncPlan:
@@ -331,6 +349,20 @@ class PartitionLogBuilder:
     @property
     def _block_header(self) -> list[tuple[HeaderKey, str]]:
         return [(HeaderKey.INSTANT_TIME, self.new_files.instant), (HeaderKey.SCHEMA, self.schema)]
+
+
+@dataclass(frozen=True)
+class _CompactionLogBuilder(PartitionLogBuilder):
+    """Builds the log files of a compaction, whose files may be empty."""
+
+    def build_column_stats(self) -> list[NewLogFile]:
+        """Build the ranges of every new file with rows."""
+        with_rows = {
+            path: [file for file in files if file.rows]
+            for path, files in self.new_files.files_by_partition.items()
+        }
+        whole = replace(self.new_files, files_by_partition=with_rows)
+        return PartitionLogBuilder(self.table, self.listing, whole).build_column_stats()
 
 
 def select_ranges(file: NewBaseFile, columns: Sequence[str]) -> list[ColumnRange]:

@@ -62,12 +62,14 @@ class NewFilesFacts:
     ``obstacles``: metadata partition -> why it cannot be updated for the new files. Before the
     files are written, no obstacle is known. ``adds_values``: the files may hold values that their
     partition did not have, as after a write; a rewrite only moves rows.
+    ``keeps_groups``: every key stays in its file group, as after a compaction.
     """
 
     table_version: int
     rows: int
     obstacles: Mapping[str, str] = field(default_factory=dict)
     adds_values: bool = False
+    keeps_groups: bool = False
 
 
 _CLEAN: Final[Mapping[str, Decision]] = {
@@ -87,7 +89,9 @@ _CLEAN_PREFIXES: Final[Mapping[str, Decision]] = {
     _EXPRESSION: Decision(SyncEffect.LEAVE, "readers look up its entries only for listed files"),
 }
 #: actions whose new files the partitions record
-_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT, Action.CLUSTERING})
+_WRITES: Final = frozenset(
+    {Action.COMMIT, Action.REPLACECOMMIT, Action.CLUSTERING, Action.COMPACTION}
+)
 
 
 def decide_sync(
@@ -137,6 +141,17 @@ def decide_rewrite_sync(
     return decide_sync(Action.CLUSTERING, live_partitions, inflight, facts)
 
 
+def decide_compaction_sync(
+    live_partitions: Collection[str], *, table_version: int, inflight: Collection[str] = ()
+) -> dict[str, Decision]:
+    """Return what a compaction will do to each live partition, before it runs.
+
+    As ``decide_rewrite_sync``.
+    """
+    facts = NewFilesFacts(table_version=table_version, rows=0, keeps_groups=True)
+    return decide_sync(Action.COMPACTION, live_partitions, inflight, facts)
+
+
 def decide_write_sync(
     live_partitions: Collection[str], *, table_version: int, inflight: Collection[str] = ()
 ) -> dict[str, Decision]:
@@ -176,6 +191,8 @@ def _decide_rewrite(partition: str, live: frozenset[str], facts: NewFilesFacts) 
         return Decision(SyncEffect.SYNC, "it lists the files")
     if partition == PARTITION_STATS:
         return _decide_partition_stats(live, facts)
+    if facts.keeps_groups and _holds_keys(partition):
+        return Decision(SyncEffect.LEAVE, "a compaction keeps every key in its file group")
     if partition == RECORD_INDEX and facts.rows > MAX_RECORDS:
         obstacle = f"{facts.rows} rows move, more than the {MAX_RECORDS} that are written"
     if partition in _SYNCED:
@@ -185,6 +202,15 @@ def _decide_rewrite(partition: str, live: frozenset[str], facts: NewFilesFacts) 
     if partition.startswith(_SECONDARY) and not facts.adds_values:
         return _decide_secondary_index(partition, live, facts)
     raise _refusal(partition, facts)
+
+
+def _holds_keys(partition: str) -> bool:
+    """Return whether an index only tells keys and their file groups.
+
+    Hudi's compactions do not update these either (HoodieTableMetadataUtil,
+    updateSecondaryIndexIfPresent).
+    """
+    return partition == RECORD_INDEX or partition.startswith(_SECONDARY)
 
 
 _SYNCED: Final[Mapping[str, str]] = {
@@ -238,6 +264,8 @@ def _refusal(partition: str, facts: NewFilesFacts) -> UnsupportedError:
     1.2 computes a partition's bounds from the entries alone.
     """
     what, remedy = "clustering", "let Hudi cluster the table"
+    if facts.keeps_groups:
+        what, remedy = "compaction", "let Hudi compact the table"
     if facts.adds_values:
         what, remedy = "write", "let Hudi write the rows"
     for prefix, kind in ((_SECONDARY, "secondary"), (_EXPRESSION, "expression")):

@@ -44,9 +44,14 @@ class InputSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionOperation(InputSlice):
-    """One slice to compact. ``base_instant``: the time that its log files are named after."""
+    """One slice to compact; its log files are in merge order.
+
+    ``base_instant``: the time that its log files are named after. ``is_bootstrap``: the rows of its
+    base file are in a file outside of the table.
+    """
 
     base_instant: str
+    is_bootstrap: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +221,14 @@ def _read_strategy(plan: Mapping[str, Any] | None) -> Mapping[str, str]:
 def _parse_operation(record: Mapping[str, Any], path: str) -> CompactionOperation:
     instant = record["baseInstantTime"]
     require(isinstance(instant, str), "an operation has no base instant")
-    return CompactionOperation(**_read_slice(record, path), base_instant=instant)
+    parts = _read_slice(record, path)
+    parse_partition_path(parts["partition"], path)
+    require("/" not in parts["file_id"], f"{parts['file_id']!r} is no file id")
+    return CompactionOperation(
+        **parts,
+        base_instant=instant,
+        is_bootstrap=bool(record.get("bootstrapFilePath")),
+    )
 
 
 def _parse_slice(record: Mapping[str, Any], path: str) -> InputSlice:

@@ -58,6 +58,7 @@ class WriteCommit:
     operation: str
     replaced: Mapping[str, Sequence[str]] | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
+    is_compaction: bool = False
 
     def encode(self, *, version: int) -> bytes:
         """Encode for a table version: JSON before version 8, an Avro container from then on."""
@@ -66,7 +67,14 @@ class WriteCommit:
             path: [to_stat(stat) for stat in partition_stats]
             for path, partition_stats in self.stats_by_partition.items()
         }
-        return encode_commit(stats, self.operation, self.extra, version, self.replaced)
+        return encode_commit(
+            stats,
+            self.operation,
+            self.extra,
+            version,
+            self.replaced,
+            is_compaction=self.is_compaction,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +120,13 @@ def encode_commit(
     extra: Mapping[str, str],
     version: int,
     replaced: Mapping[str, Sequence[str]] | None = None,
+    *,
+    is_compaction: bool = False,
 ) -> bytes:
     """Encode a commit of a table version: JSON before version 8, an Avro container from then on."""
     record: dict[str, Any] = {
         "partitionToWriteStats": dict(stats),
-        "compacted": False,
+        "compacted": is_compaction,
         "extraMetadata": dict(extra),
         "operationType": operation,
     }

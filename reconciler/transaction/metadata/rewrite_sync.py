@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.load import PROPERTIES, read_instant_file
 from reconciler.hudi.metadata.indexed_columns import read_indexed_columns
 from reconciler.hudi.metadata.listing import read_metadata_listing
-from reconciler.hudi.metadata.partition_logs import NewFiles, SyncPlan, plan_rewrite_sync
+from reconciler.hudi.metadata.partition_logs import (
+    NewFiles,
+    SyncPlan,
+    plan_compaction_sync,
+    plan_rewrite_sync,
+)
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.metadata.table import open_live_metadata
 from reconciler.hudi.table.properties import TableProperties
@@ -49,13 +54,31 @@ def prepare_rewrite_sync(
     storage. Raises FormatError, UnsupportedError; StaleError when the instant is not pending;
     BusyError when a partition must go while another write is pending.
     """
+    return _prepare_sync(request, added, plan_rewrite_sync)
+
+
+def prepare_compaction_sync(
+    request: SyncRequest, added: Mapping[str, Sequence[WrittenFile]]
+) -> SyncPlan:
+    """Return what the metadata table has to be given of a compaction's files.
+
+    As ``prepare_rewrite_sync``.
+    """
+    return _prepare_sync(request, added, plan_compaction_sync)
+
+
+def _prepare_sync(
+    request: SyncRequest,
+    added: Mapping[str, Sequence[WrittenFile]],
+    plan: Callable[..., SyncPlan],
+) -> SyncPlan:
     storage, properties = request.storage, request.properties
     if not properties.metadata_partitions:
         return SyncPlan()
     completed = request.choose_time()
     table = request.open_table()
     listing = read_metadata_listing(table)
-    rewriting = NewFiles(
+    new_files = NewFiles(
         instant=request.instant,
         completion_time=completed,
         instant_ms=request.instant_ms,
@@ -64,7 +87,7 @@ def prepare_rewrite_sync(
         read_keys=lambda path, size: read_record_keys(storage, path, size),
     )
     inflight = properties.metadata_partitions_inflight
-    return plan_rewrite_sync(table, listing, rewriting, inflight=inflight)
+    return plan(table, listing, new_files, inflight=inflight)
 
 
 def find_listing_differences(

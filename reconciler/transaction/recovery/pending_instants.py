@@ -73,6 +73,15 @@ def remove_attempt(storage: Storage, instant: str) -> None:
     remove_markers(storage, instant)
 
 
+def remove_listed_attempt(
+    storage: Storage, instant: str, files: Collection[tuple[str, str]]
+) -> None:
+    """Remove what attempts at a pending instant left, whoever made them, with these files."""
+    _remove_metadata_sync(storage, instant)
+    remove_files(storage, files)
+    remove_markers(storage, instant)
+
+
 def _remove_metadata_sync(storage: Storage, instant: str) -> None:
     """Remove what was written to the metadata table, and what is left of dropped partitions."""
     properties = load_properties(storage)

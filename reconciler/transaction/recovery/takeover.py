@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,7 +11,12 @@ from reconciler.hudi.load import load_heartbeat_owner
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.owner import Owner
-from reconciler.state.model import PendingClean, PendingClustering, PendingRollback
+from reconciler.state.model import (
+    PendingClean,
+    PendingClustering,
+    PendingCompaction,
+    PendingRollback,
+)
 from reconciler.storage.api import Storage
 from reconciler.transaction.process import OWNER, Process, is_dead, read_store_clock_ms
 from reconciler.transaction.session import TableSession
@@ -63,15 +69,17 @@ def find_living_owner(
 
 def take_over(
     session: TableSession,
-    pending: PendingClean | PendingClustering | PendingRollback,
+    pending: PendingClean | PendingClustering | PendingCompaction | PendingRollback,
     *,
     known: Timeline,
     kind: str,
+    check: Callable[[Timeline], None] = lambda _: None,
 ) -> None:
     """Check under the lock that no run works on a pending instant, and beat for it from now on.
 
-    ``known``: the timeline that lists it; ``kind``: its name in messages. Raises BusyError naming
-    its owner if that still runs, and if another writer has changed it since.
+    ``known``: the timeline that lists it; ``kind``: its name in messages. ``check`` gets the
+    timeline and raises for what else forbids it. Raises BusyError naming its owner if that still
+    runs, and if another writer has changed it since.
     """
     time = pending.instant
 
@@ -90,6 +98,7 @@ def take_over(
         )
         if owner is not None:
             raise BusyError(f"{kind} {time} is the work of {owner}, which still runs")
+        check(timeline)
         session.lock.confirm()
         session.make_heartbeat(time).start()
 

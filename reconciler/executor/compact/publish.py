@@ -1,0 +1,198 @@
+"""Settle a compaction whose files are there: complete it, adopt another writer's, or take it back.
+
+Taking it back leaves the requested file: the plan is another writer's, and anyone may execute it
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from functools import partial
+
+from reconciler.errors import BusyError, FormatError, StaleError
+from reconciler.executor.compact.work import (
+    CompactionWork,
+    group_written_files,
+    make_completed_commit,
+    summarize,
+)
+from reconciler.executor.outcomes import ClusterOutcome
+from reconciler.executor.result import StepOutcome
+from reconciler.executor.session import ApplySession
+from reconciler.hudi.files.names import BaseName
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.commit import WriteStats
+from reconciler.hudi.timeline.instant import Instant, State
+from reconciler.plans.model import Note
+from reconciler.rewrite.compaction import CompactedSlice, make_token_part
+from reconciler.rewrite.model import make_seed
+from reconciler.transaction.footprints import find_rollback_ms
+from reconciler.transaction.metadata.rewrite_sync import prepare_compaction_sync
+from reconciler.transaction.paths import is_present, list_names, list_names_of_partitions
+from reconciler.transaction.publish import find_completion
+from reconciler.transaction.recovery.marked_files import (
+    is_written_by,
+    list_marked_files,
+    read_committed_files,
+    remove_files,
+)
+from reconciler.transaction.recovery.pending_instants import remove_listed_attempt
+from reconciler.transaction.run import Completion, Ended
+
+#: partition and name
+File = tuple[str, str]
+
+
+def settle_compaction(
+    session: ApplySession, work: CompactionWork, results: Sequence[CompactedSlice]
+) -> Completion[StepOutcome] | Ended[StepOutcome]:
+    """Check that the compaction is still this run's, and return how it completes.
+
+    The table's lock is held. Writes that came since go to the next file slices, so they are no
+    conflict. Raises BusyError when another writer has taken the instant over, StaleError when it is
+    missing from the timeline.
+    """
+    timeline = session.reload_timeline()
+    done = find_completion(timeline, work.instant, work.action)
+    if done is not None:
+        return Ended(_adopt_completed(session, work, timeline, done))
+    check_ours(session, work, timeline)
+    added = group_written_files(work, results)
+    for partition, files in added.items():
+        for file in files:
+            if not is_present(session.storage, partition, file.name, file.size):
+                raise _make_taken_error(work)
+
+    def encode(properties: TableProperties) -> bytes:
+        commit = make_completed_commit(work, results)
+        return commit.encode(version=properties.table_version)
+
+    return Completion(
+        timeline=timeline,
+        prepare_sync=partial(prepare_compaction_sync, added=added),
+        check=lambda: check_ours(session, work, session.reload_timeline()),
+        make_payload=encode,
+        make_outcome=lambda notes: StepOutcome(
+            kind="resume",
+            how="completed",
+            instant=work.instant,
+            rewritten=summarize(work, results),
+            warnings=notes,
+        ),
+    )
+
+
+def check_ours(
+    session: ApplySession, work: CompactionWork, timeline: Timeline, *, is_begun: bool = True
+) -> None:
+    """Raise BusyError or StaleError if the compaction is not this run's; the lock is held.
+
+    ``is_begun``: its inflight file must be there.
+    """
+    if find_completion(timeline, work.instant, work.action) is not None:
+        raise BusyError(f"compaction {work.instant} was completed by another writer meanwhile")
+    if timeline.find_file(work.instant, work.action, State.REQUESTED) is None:
+        raise StaleError(f"compaction {work.instant} was removed from the timeline by another")
+    has_begun = timeline.find_file(work.instant, work.action, State.INFLIGHT) is not None
+    is_taken = session.make_heartbeat(work.instant).is_taken_over()
+    if is_taken or (is_begun and not has_begun):
+        raise _make_taken_error(work)
+    if find_rollback_ms(session, timeline, work.instant, work.known) is not None:
+        raise _make_taken_error(work)
+
+
+def take_back(session: ApplySession, work: CompactionWork) -> None:
+    """Remove everything that attempts have left, so that only the requested file is there.
+
+    The table's lock is held. What was written to the metadata table goes first, the inflight file
+    last, so that the next run goes on if this one stops.
+    """
+    session.lock.confirm()
+    files = {*work.earlier_files}
+    with suppress(FormatError):  # a damaged list of markers: the files are found by their names
+        files.update(list_marked_files(session.storage, work.instant))
+    doomed = sorted(file for file in files if is_written_by(file[1], work.instant))
+    remove_listed_attempt(session.storage, work.instant, doomed)
+    session.publisher.revert(work.instant, work.action)
+
+
+def abandon_compaction(session: ApplySession, work: CompactionWork) -> None:
+    """Take a compaction back that failed; the table's lock is held.
+
+    Where another writer or run has taken it over only our files are removed.
+    """
+    timeline = session.reload_timeline()
+    done = find_completion(timeline, work.instant, work.action)
+    if done is not None:
+        kept = read_committed_files(session.storage, session.properties, timeline, done)
+        remove_own_files(session, work, kept)
+        return
+    try:
+        check_ours(session, work, timeline, is_begun=False)
+    except (BusyError, StaleError):
+        remove_own_files(session, work)
+    else:
+        take_back(session, work)
+
+
+def remove_own_files(
+    session: ApplySession, work: CompactionWork, keep: Collection[File] = ()
+) -> None:
+    """Remove what this attempt has written, whatever other attempts at the instant wrote.
+
+    Another writer may have removed our markers, so the write tokens of the files tell.
+    """
+    token = f"-{make_token_part(make_seed(work.instant, work.attempt))}-"
+    files = [
+        (partition, name)
+        for partition in work.partitions
+        for name in sorted(list_names(session.storage, partition))
+        if (base := BaseName.parse(name)) is not None
+        and base.instant == work.instant
+        and token in base.token
+    ]
+    remove_files(session.storage, [file for file in files if file not in keep])
+
+
+def _adopt_completed(
+    session: ApplySession, work: CompactionWork, timeline: Timeline, done: Instant
+) -> StepOutcome:
+    """Adopt the compaction as another writer has completed it, and remove our files.
+
+    Two base files of one file slice would be read as one of them, whichever comes last.
+    """
+    kept = read_committed_files(session.storage, session.properties, timeline, done)
+    remove_own_files(session, work, kept)
+    file = next(f for f in timeline.files if f.instant == done)
+    stats = WriteStats.parse(*session.read_instant(file))
+    names = list_names_of_partitions(session.storage, {partition for partition, _ in kept})
+    lost = sorted(name for partition, name in kept if name not in names[partition])
+    differences: tuple[Note, ...] = ()
+    if lost:
+        text = (
+            f"another writer has completed compaction {work.instant} with {len(lost)} files that "
+            f"are not there, for example {lost[0]}; restore the table to a savepoint"
+        )
+        differences = (Note("adopted", text),)
+    return StepOutcome(
+        kind="resume",
+        how="adopted",
+        instant=work.instant,
+        rewritten=ClusterOutcome(
+            groups=len(work.operations),
+            slices=len(work.operations),
+            files_before=summarize(work, ()).files_before,
+            files_after=int(stats.is_base.sum()),
+            bytes_written=int(stats.bytes.sum()),
+            rows=int(stats.rows.sum()),
+        ),
+        differences=differences,
+    )
+
+
+def _make_taken_error(work: CompactionWork) -> BusyError:
+    return BusyError(
+        f"another writer has taken over compaction {work.instant}; plan again when it is done"
+    )

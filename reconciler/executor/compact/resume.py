@@ -1,0 +1,148 @@
+"""Finish pending compactions: those that nobody finishes, and those that an apply has begun.
+
+The plan is executed as it stands. What an earlier attempt left is removed first: files, markers,
+and what it wrote to the metadata table. No reader has seen any of it, so unlike Hudi no rollback is
+recorded (BaseHoodieTableServiceClient.compact, rollbackInflightCompaction).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from reconciler.errors import BusyError, UnsupportedError
+from reconciler.executor.cluster.execution import require_rewriter
+from reconciler.executor.compact.execution import CompactionExecution, make_failed_outcome
+from reconciler.executor.compact.publish import check_ours, take_back
+from reconciler.executor.compact.work import (
+    CompactionWork,
+    find_earlier_files,
+    find_missing_files,
+)
+from reconciler.executor.fresh_plan import FreshPlan
+from reconciler.executor.result import StepOutcome
+from reconciler.executor.session import ApplySession
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.planners.reasons import pluralize
+from reconciler.planners.recovery.resume_compaction import find_compaction
+from reconciler.plans.model import ResumeStep
+from reconciler.rewrite.compaction import MISSING
+from reconciler.rewrite.facts import read_table_facts
+from reconciler.spec.model import Concurrency, PendingServices
+from reconciler.state.failed_writes import FailedWritesReader
+from reconciler.state.model import PendingCompaction, is_abandoned
+from reconciler.transaction.process import read_store_clock_ms
+from reconciler.transaction.recovery.takeover import take_over
+from reconciler.transaction.retry import MissingFiles, raise_changing, retry_while_changing
+from reconciler.transaction.run import finish_change, run_with_heartbeat
+
+
+def list_resumed_compactions(session: ApplySession, fresh: FreshPlan) -> list[ResumeStep]:
+    """Return the reviewed steps whose compactions are still pending, oldest first."""
+    return [
+        step
+        for step in session.plan.steps
+        if isinstance(step, ResumeStep)
+        and step.action == "compaction"
+        and find_compaction(fresh.state, step.instant) is not None
+    ]
+
+
+def resume_compactions(session: ApplySession, fresh: FreshPlan) -> Iterator[StepOutcome]:
+    """Finish every reviewed compaction, oldest first.
+
+    Raises BusyError for one that a writer works on, or that a fresh plan does not finish.
+    """
+    planned = {step.instant for step in fresh.plan.steps if isinstance(step, ResumeStep)}
+    for step in list_resumed_compactions(session, fresh):
+        pending = find_compaction(fresh.state, step.instant)
+        assert pending is not None, "it was listed"
+        if step.instant not in planned:
+            raise BusyError(
+                f"{session.name}: a fresh plan does not finish compaction {step.instant}: plan "
+                "again"
+            )
+        with session.phase("resume"):
+            _check_lock(session, pending)
+            take_over(
+                session,
+                pending,
+                known=fresh.state.timeline,
+                kind="compaction",
+                check=partial(_check_abandoned, session, pending),
+            )
+            yield run_with_heartbeat(session, pending.instant, partial(_finish, session, pending))
+
+
+def _check_lock(session: ApplySession, pending: PendingCompaction) -> None:
+    """Raise BusyError without a lock: nobody could tell whether its writer completes meanwhile."""
+    if not session.lock.excludes_others:
+        raise BusyError(
+            f"{session.name}: without a lock it cannot be known that compaction {pending.instant} "
+            "is left behind: let its writer finish it, or configure spec.concurrency.lock"
+        )
+
+
+def _check_abandoned(session: ApplySession, pending: PendingCompaction, timeline: Timeline) -> None:
+    """Raise BusyError while another writer may work on a compaction; the lock is held.
+
+    The store's clock must agree. One that an apply has begun is not another writer's.
+    """
+    reader = FailedWritesReader(session.storage, session.properties, timeline)
+    instants = [one for one in reader.list_compactions() if one.requested == pending.instant]
+    services = (session.spec.concurrency or Concurrency()).pending or PendingServices()
+    for foreign in reader.read_writes(instants):
+        clocks = (session.clock.now_ms(), read_store_clock_ms(session.storage))
+        if not all(is_abandoned(foreign, now_ms, services) for now_ms in clocks):
+            raise BusyError(
+                f"{session.name}: compaction {pending.instant} is not left behind: its writer "
+                "changes the table; run apply again when it is done"
+            )
+
+
+def _finish(session: ApplySession, pending: PendingCompaction) -> StepOutcome:
+    require_rewriter(session)
+    missing = MissingFiles(session)
+
+    def give_up() -> CompactionWork | StepOutcome:
+        missing.raise_missed_again()
+        raise_changing(session.name, "a compaction was being resumed")
+
+    look = partial(_prepare, session, pending)
+    prepared = retry_while_changing(partial(missing.look, look), give_up)
+    if isinstance(prepared, StepOutcome):
+        return prepared
+    session.run_locked(partial(_begin_again, session, prepared))
+    outcome: StepOutcome = finish_change(CompactionExecution(session=session), prepared)
+    return outcome
+
+
+def _prepare(session: ApplySession, pending: PendingCompaction) -> CompactionWork | StepOutcome:
+    """Look at the table afresh; return why the plan cannot be executed if it cannot."""
+    state = session.make_fresh_plan().state
+    try:
+        facts = read_table_facts(session.storage, state)
+    except UnsupportedError as error:
+        return make_failed_outcome(pending.instant, str(error))
+    work = CompactionWork(
+        instant=pending.instant,
+        operations=pending.operations,
+        facts=facts,
+        state=state,
+        extra=session.make_extra(),
+        attempt=session.owner.token,
+        earlier_files=find_earlier_files(state, pending.instant),
+    )
+    if facts.merge_refusal:
+        return make_failed_outcome(pending.instant, facts.merge_refusal)
+    if lost := find_missing_files(work):
+        files = pluralize(len(lost), "file")
+        problem = f"{lost[0]}: {MISSING} ({files} in all); restore it, or roll the compaction back"
+        return make_failed_outcome(pending.instant, problem)
+    return work
+
+
+def _begin_again(session: ApplySession, work: CompactionWork) -> None:
+    """Remove what earlier attempts have left; the table's lock is held."""
+    check_ours(session, work, session.reload_timeline(), is_begun=False)
+    take_back(session, work)

@@ -1,0 +1,221 @@
+"""Plan to finish pending compactions that nobody finishes, and warn of those that stay; pure.
+
+While a compaction is pending, cleans keep its input files, and nothing else compacts or clusters
+its file groups. Its plan may be executed by any writer. ``concurrency.pending`` says whether an
+apply does, and after which time. Source: BaseHoodieTableServiceClient.compact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from reconciler import units
+from reconciler.arrays import Integers, to_arrow
+from reconciler.errors import ReconcilerError
+from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.hudi.files.names import LogName
+from reconciler.hudi.files.table_files import find_sizes
+from reconciler.hudi.metadata.sync_decisions import decide_compaction_sync
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.instant import Action
+from reconciler.hudi.timeline.plans import CompactionOperation
+from reconciler.planners.reasons import pluralize
+from reconciler.planners.recovery.failed_files import format_ms, has_no_lock
+from reconciler.plans.decode import empty_removed_files
+from reconciler.plans.groups import rewrites_from_json
+from reconciler.plans.model import Note, ResumeStep, Rewrites
+from reconciler.spec.model import Concurrency, PendingServices, TableSpec
+from reconciler.state.model import ForeignWrite, PendingCompaction, TableState, is_abandoned
+
+_RULE: Final = "pendingCompaction"
+_PROPERTIES: Final = ".hoodie/hoodie.properties"
+
+
+def plan_compaction_resumes(spec: TableSpec, state: TableState) -> tuple[ResumeStep, ...]:
+    """Return a step for every compaction that an apply finishes, oldest first."""
+    if not state.pending_compactions or has_no_lock(spec):
+        return ()
+    return tuple(
+        _build_step(pending, because, state)
+        for pending, because in _find_wanted(spec, state)
+        if not find_obstacle(pending, state)
+    )
+
+
+def warn_of_compactions(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
+    """Return a warning for each compaction that nobody finishes and that stays."""
+    if not state.pending_compactions:
+        return ()
+    notes = [
+        Note(_RULE, f"{because}; {stays}")
+        for pending, because in _find_wanted(spec, state)
+        if (stays := _explain_stay(pending, spec, state))
+    ]
+    return (*notes, *_warn_of_others(spec, state))
+
+
+def find_compaction(state: TableState, instant: str) -> PendingCompaction | None:
+    """Return the pending compaction of a time; log compactions do not count."""
+    return next(
+        (one for one in _list_compactions(state) if one.instant == instant),
+        None,
+    )
+
+
+def find_obstacle(pending: PendingCompaction, state: TableState) -> str:
+    """Return why a compaction cannot be executed here; empty if nothing is known against it."""
+    properties = TableProperties.from_raw(state.properties, _PROPERTIES)
+    if properties.raw.get("hoodie.table.cdc.enabled", "").lower() == "true":
+        return (
+            "the table keeps change logs (hoodie.table.cdc.enabled), which only Hudi's compactions "
+            "write"
+        )
+    if bases := [one.base_file for one in pending.operations if one.is_bootstrap]:
+        return f"{bases[0]} is a bootstrap skeleton, whose rows are outside of the table"
+    if refusal := MergeRules.from_properties(properties).refusal:
+        return refusal
+    try:
+        decide_compaction_sync(
+            properties.metadata_partitions,
+            table_version=properties.table_version,
+            inflight=properties.metadata_partitions_inflight,
+        )
+    except ReconcilerError as error:
+        return str(error)
+    return ""
+
+
+def list_merged_logs(operation: CompactionOperation) -> tuple[str, ...]:
+    """Return the log files of an operation that hold rows, in merge order."""
+    parsed = [log for name in operation.log_files if (log := LogName.parse(name)) is not None]
+    return tuple(log.text for log in sorted(parsed, key=lambda log: log.order) if not log.is_cdc)
+
+
+def build_compaction_groups(
+    operations: Sequence[CompactionOperation], state: TableState, because: str
+) -> Rewrites:
+    """Return the slices of a plan as columns, a group each, with the bytes of existing files."""
+    sizes = _sum_sizes(operations, state).tolist()
+    return rewrites_from_json(
+        [
+            {
+                "partition": operation.partition,
+                "outputs": 1,
+                "bytes": size,
+                "because": because,
+                "slices": [
+                    {
+                        "fileId": operation.file_id,
+                        "base": operation.base_file,
+                        "logs": list(list_merged_logs(operation)),
+                    }
+                ],
+            }
+            for operation, size in zip(operations, sizes, strict=True)
+        ]
+    )
+
+
+def _list_compactions(state: TableState) -> Iterator[PendingCompaction]:
+    return (one for one in state.pending_compactions if one.action is Action.COMPACTION)
+
+
+def _find_wanted(spec: TableSpec, state: TableState) -> Iterator[tuple[PendingCompaction, str]]:
+    """Yield the compactions that an apply finishes if it can, each with the reason.
+
+    Those are the ones that an earlier apply has begun, and, if the spec says so, those that nobody
+    else finishes.
+    """
+    finishes = _get_services(spec).compaction == "finish"
+    abandoned = {one.instant: one for one in _find_abandoned(spec, state)}
+    for pending in _list_compactions(state):
+        if pending.is_begun_here or (finishes and pending.owner is not None):
+            yield (
+                pending,
+                (
+                    f"compaction {pending.instant} was left {pending.state.lower()} by an earlier "
+                    f"apply: {_describe_hold(pending)}"
+                ),
+            )
+        elif finishes and pending.instant in abandoned:
+            yield pending, _describe(pending, abandoned[pending.instant], spec)
+
+
+def _explain_stay(pending: PendingCompaction, spec: TableSpec, state: TableState) -> str:
+    """Return why a compaction that would be finished stays; empty if it does not."""
+    if has_no_lock(spec):
+        return "without a lock it cannot be known to be left behind; configure concurrency.lock"
+    if obstacle := find_obstacle(pending, state):
+        return f"it cannot be finished here, because {obstacle}; let Hudi run it"
+    return ""
+
+
+def _warn_of_others(spec: TableSpec, state: TableState) -> Iterator[Note]:
+    """Warn of abandoned compactions that the spec leaves, and of log compactions."""
+    known = {pending.instant: pending for pending in state.pending_compactions}
+    finishes = _get_services(spec).compaction == "finish"
+    for abandoned in _find_abandoned(spec, state):
+        pending = known[abandoned.instant]
+        if pending.action is Action.LOGCOMPACTION:
+            stays = "only Hudi executes log compactions; let it run this one"
+        elif finishes or pending.is_begun_here:
+            continue
+        else:
+            stays = "concurrency.pending.compaction: report leaves it"
+        yield Note(_RULE, f"{_describe(pending, abandoned, spec)}; {stays}")
+
+
+def _find_abandoned(spec: TableSpec, state: TableState) -> Iterator[ForeignWrite]:
+    services = _get_services(spec)
+    for compaction in state.foreign_compactions:
+        if is_abandoned(compaction, state.observed_ms, services):
+            yield compaction
+
+
+def _get_services(spec: TableSpec) -> PendingServices:
+    return (spec.concurrency or Concurrency()).pending or PendingServices()
+
+
+def _build_step(pending: PendingCompaction, because: str, state: TableState) -> ResumeStep:
+    text = f"{because}; apply finishes it"
+    return ResumeStep(
+        instant=pending.instant,
+        action="compaction",
+        files=empty_removed_files(),
+        groups=build_compaction_groups(pending.operations, state, text),
+        because=text,
+    )
+
+
+def _describe(pending: PendingCompaction, seen: ForeignWrite, spec: TableSpec) -> str:
+    kind = "log compaction" if pending.action is Action.LOGCOMPACTION else "compaction"
+    after = units.format_duration(_get_services(spec).after)
+    return (
+        f"{kind} {pending.instant} of another writer was left {pending.state.lower()}: nothing of "
+        f"it changed since {format_ms(seen.active_ms)}, longer than concurrency.pending.after, "
+        f"{after}; {_describe_hold(pending)}"
+    )
+
+
+def _describe_hold(pending: PendingCompaction) -> str:
+    groups = pluralize(len(pending.operations), "file group")
+    partitions = pluralize(len({one.partition for one in pending.operations}), "partition")
+    return f"it keeps {groups} of {partitions} from cleans, clusterings and other compactions"
+
+
+def _sum_sizes(operations: Sequence[CompactionOperation], state: TableState) -> Integers:
+    """Return per operation the bytes of its existing files."""
+    named = [
+        [*([one.base_file] if one.base_file else []), *list_merged_logs(one)] for one in operations
+    ]
+    keys = [
+        f"{operation.partition}/{name}"
+        for operation, names in zip(operations, named, strict=True)
+        for name in names
+    ]
+    sizes = np.maximum(find_sizes(state.files, to_arrow(keys)), 0)
+    owners = np.repeat(np.arange(len(operations)), [len(names) for names in named])
+    return np.bincount(owners, weights=sizes, minlength=len(operations)).astype(np.int64)

@@ -1,0 +1,116 @@
+"""Our side of a test of compactions: spec, plan and apply in this process, without Spark."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import reconciler
+from reconciler import runtime
+from reconciler.executor.deletion import LocalDeleter
+from reconciler.executor.result import ApplyResult
+from reconciler.plans.model import ResumeStep
+from reconciler.plans.plan import Plan
+from reconciler.rewrite.local import LocalRewriter
+from reconciler.spec.model import Option, TableSpec
+from reconciler.storage.api import Storage, StorageRef
+from reconciler.storage.open import open_storage
+from reconciler.transaction.process import Process
+from tests.applying import admit_and_apply
+
+_SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: "{name}"}}
+spec:
+  path: "{path}"
+  timezone: UTC
+  retention: {{commits: {commits}}}
+  concurrency: {{lock: {{provider: {lock}}}, pending: {pending}}}
+"""
+FINISH = "{compaction: finish, after: 1m}"
+#: longer than ``after``
+_LONG_AGO_S = 200
+
+
+def make_spec(
+    path: Path, *, pending: str = FINISH, lock: str = "filesystem", commits: int = 50
+) -> TableSpec:
+    """Load the spec of a table from a file beside it."""
+    file = path.parent / f"{path.name}.yaml"
+    text = _SPEC.format(name=path.name, path=path, pending=pending, lock=lock, commits=commits)
+    file.write_text(text)
+    (spec,) = reconciler.load_specs(file)
+    return spec
+
+
+def make_plan(path: Path, **options: object) -> Plan:
+    """Plan; an error or a refusal fails the test."""
+    plan = reconciler.plan(make_spec(path, **options))  # type: ignore[arg-type]
+    assert [(None, ())] == [(one.error, one.refusals) for one in plan.tables]
+    return plan
+
+
+def apply_here(
+    plan: Plan,
+    *,
+    storage: Callable[[StorageRef | str], Storage] = open_storage,
+    process: Process | None = None,
+    rewriter: object = None,
+) -> ApplyResult:
+    """Apply in this process; ``storage`` may break things."""
+
+    def opened(ref: StorageRef | str, options: dict[str, Option] | None = None) -> Storage:
+        del options
+        return storage(ref)
+
+    return admit_and_apply(
+        plan,
+        open_storage=opened,
+        deleter=LocalDeleter(opened),
+        rewriter=rewriter or LocalRewriter(storage),
+        clock=runtime.SystemClock(),
+        new_token=runtime.new_token,
+        process=process or runtime.current_process(),
+    )
+
+
+def finish(path: Path, **options: object) -> ApplyResult:
+    """Plan and apply; the compaction must be completed."""
+    make_old(path)
+    plan = make_plan(path, **options)
+    get_step(plan)
+    result = apply_here(plan)
+    assert result.exit_code == 0, [(t.error, t.refusals, t.outcomes) for t in result.tables]
+    return result
+
+
+def get_step(plan: Plan) -> ResumeStep:
+    """Return the only resume of a plan."""
+    (step,) = (step for step in plan.tables[0].steps if isinstance(step, ResumeStep))
+    assert step.action == "compaction"
+    return step
+
+
+def find_timeline(path: Path) -> Path:
+    """Return the folder of a table's timeline."""
+    folder = path / ".hoodie" / "timeline"
+    return folder if folder.is_dir() else path / ".hoodie"
+
+
+def list_states(path: Path, instant: str) -> list[str]:
+    """Return the timeline files of an instant without its times."""
+    names = (entry.name for entry in find_timeline(path).iterdir())
+    return sorted(re.sub(r"^\d+(_\d+)?", "", n) for n in names if n.startswith(instant))
+
+
+def make_old(path: Path) -> None:
+    """Move the times of what writers left into the past, without waiting."""
+    hoodie = path / ".hoodie"
+    left = [*find_timeline(path).iterdir(), *(hoodie / ".heartbeat").glob("*")]
+    for file in (*left, *(hoodie / ".temp").rglob("*")):
+        if file.is_file():
+            before = file.stat().st_mtime - _LONG_AGO_S
+            os.utime(file, (before, before))
