@@ -1,0 +1,103 @@
+"""Compaction drills: tables with a pending compaction of real Hudi, and applies that die."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from reconciler.executor.result import ApplyResult
+from reconciler.plans.model import ResumeStep
+from reconciler.plans.plan import Plan
+from reconciler.storage.api import Storage
+from tests.crash.clustering_drill import PlannedDrill
+from tests.crash.write_drill import set_store_clock
+from tests.our_compaction import find_timeline
+from tests.trees import unpack
+
+TABLES = Path(__file__).parents[1] / "tables" / "compacting"
+VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
+#: what Hudi has left of a compaction: only its plan, or files and metadata table entries too
+STATES = ("requested", "inflight")
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: {name}}}
+spec:
+  path: {path}
+  timezone: UTC
+  retention: {{commits: {commits}}}
+  concurrency: {{lock: {{provider: {lock}}}, pending: {pending}}}
+"""
+
+
+@dataclass
+class CompactionDrill(PlannedDrill):
+    """A table with a compaction that nobody finishes; its store has the clock of its runs."""
+
+    SPEC_TEXT: ClassVar[str] = SPEC
+
+    def __post_init__(self) -> None:
+        self.said = {"commits": "50", "pending": "{compaction: finish}", **self.said}
+        super().__post_init__()
+
+    def apply(
+        self,
+        plan: Plan,
+        *,
+        around: Callable[[Storage], Storage] = lambda storage: storage,
+        **more: Any,
+    ) -> ApplyResult:
+        clocked = set_store_clock(self.clock.ms)
+        return super().apply(plan, around=lambda storage: around(clocked(storage)), **more)
+
+    def copy(self, folder: Path, **said: str) -> CompactionDrill:
+        shutil.copytree(self.folder, folder)
+        return CompactionDrill(folder, {**self.said, **said})
+
+    @property
+    def instant(self) -> str:
+        """The compaction's."""
+        (file,) = find_timeline(self.table).glob("*.compaction.requested")
+        return file.name.partition(".")[0]
+
+    def list_states(self) -> list[str]:
+        """Return the timeline files of the compaction without its times."""
+        names = (entry.name for entry in find_timeline(self.table).iterdir())
+        mine = (name for name in names if name.startswith(self.instant))
+        return sorted(re.sub(r"^\d+(_\d+)?", "", name) for name in mine)
+
+    def list_written(self) -> list[str]:
+        """Return the base files of the compaction, relative, sorted."""
+        found = self.table.rglob(f"*_{self.instant}.parquet")
+        return sorted(str(p.relative_to(self.table)) for p in found if ".hoodie" not in p.parts)
+
+    def list_leftovers(self) -> list[str]:
+        """Return what an apply must not leave: a lock, heartbeats, markers."""
+        hoodie = self.table / ".hoodie"
+        left = [hoodie / "lock", *(hoodie / ".heartbeat").glob("*"), *(hoodie / ".temp").glob("*")]
+        return [str(path.relative_to(self.table)) for path in left if path.exists()]
+
+
+def make_compacting(version: str, folder: Path, state: str = "requested", **said: str) -> Any:
+    """Unpack a table with a pending compaction."""
+    there = unpack(TABLES / f"{version}.zip", folder / "unpacked")
+    name = "pending" if state == "requested" else "done"
+    (there / name).rename(folder / "table")
+    shutil.rmtree(there)
+    it = CompactionDrill(folder, said)
+    if state == "inflight":
+        for done in find_timeline(it.table).glob(f"{it.instant}*.commit"):
+            done.unlink()
+    return it
+
+
+def get_step(plan: Plan) -> ResumeStep:
+    """Return the only step of a plan, which finishes the compaction."""
+    (step,) = plan.tables[0].steps
+    assert isinstance(step, ResumeStep)
+    assert step.action == "compaction"
+    return step

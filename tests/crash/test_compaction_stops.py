@@ -1,0 +1,79 @@
+"""A compaction that nobody finishes is finished once, wherever an apply dies."""
+
+from __future__ import annotations
+
+import shutil
+from itertools import product
+
+import pytest
+
+from tests.crash.compaction_drill import STATES, VERSIONS, get_step, make_compacting
+from tests.crash.drill import Killed
+from tests.crash.failed_write_drill import list_unlisted
+from tests.selection import cover_pairs, long, take_turn
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
+
+FINISHED = [".commit", ".compaction.inflight", ".compaction.requested"]
+EVERY = cover_pairs(product(VERSIONS, STATES))
+
+
+def get_outcome(result):
+    (outcome,) = result.tables[0].outcomes
+    return outcome
+
+
+@pytest.mark.parametrize(("version", "state"), EVERY)
+def test_a_compaction_is_finished_and_planned_no_more(tmp_path, version, state):
+    it = make_compacting(version, tmp_path, state)
+    rows, plan = it.rows(), it.plan()
+    step = get_step(plan)
+
+    result = it.apply(plan)
+
+    outcome = get_outcome(result)
+    assert (0, "resume", "completed") == (result.exit_code, outcome.kind, outcome.how)
+    assert (it.instant, 3, 3) == (
+        outcome.instant,
+        outcome.rewritten.slices,
+        outcome.rewritten.files_after,
+    )
+    assert (it.instant, 3) == (step.instant, len(step.groups))
+    assert rows == it.rows()
+    assert (FINISHED, 3) == (it.list_states(), len(it.list_written()))
+    assert ([], set()) == (it.list_leftovers(), list_unlisted(it))
+    assert () == it.plan().tables[0].steps
+    again = it.apply(plan)
+    assert (0, "nothing") == (again.exit_code, get_outcome(again).how)
+
+
+@pytest.mark.parametrize(("version", "state"), EVERY)
+@pytest.mark.parametrize("how", ["before", long("after"), long("torn")])
+def test_wherever_the_apply_stops_the_next_one_finishes_it(tmp_path, version, state, how):
+    it = make_compacting(version, tmp_path / "first", state)
+    rows, record = it.rows(), []
+    copy = it.copy(tmp_path / "calls")
+    copy.apply(copy.plan(), around=lambda s: record.append(RecordingStorage(s)) or record[-1])
+    changes = sum(len(one.mutations) for one in record)
+    assert changes >= 20
+    for at in take_turn(range(1, changes + 1), of=16, turn=len(state) + len(version)):
+        copy = it.copy(tmp_path / f"{at}")
+        plan = copy.plan()
+        with pytest.raises(Killed):
+            copy.apply(
+                plan,
+                around=lambda s, at=at: FaultyStorage(s, StorageFault(at=at, mode=how), Killed()),
+            )
+        assert rows == copy.rows(), at
+
+        result = copy.apply(plan if at % 2 else copy.plan())
+
+        assert 0 == result.exit_code, (at, result.tables)
+        copy.apply(copy.plan())
+        assert () == copy.plan().tables[0].steps, at
+        assert (rows, FINISHED) == (copy.rows(), copy.list_states()), at
+        assert (3, [], set()) == (
+            len(copy.list_written()),
+            copy.list_leftovers(),
+            list_unlisted(copy),
+        ), at
+        shutil.rmtree(tmp_path / f"{at}")
