@@ -82,7 +82,9 @@ def describe_indexes(path: Path, instant: str) -> dict[str, Any]:
     if "column_stats" in properties.metadata_partitions:
         stats = read_entries(path)["column_stats"]
         found["column_stats"] = {
-            (names[name], column): said for (name, column), said in stats.items() if name in names
+            (names[name], column): said
+            for (name, column), said in stats.items()
+            if name in names and column != "_hoodie_file_name"
         }
     for partition in ("record_index", "bloom_filters"):
         if partition in properties.metadata_partitions:

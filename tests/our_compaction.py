@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,11 +76,11 @@ def apply_here(
     )
 
 
-def finish(path: Path, **options: object) -> ApplyResult:
-    """Plan and apply; the compaction must be completed."""
-    make_old(path)
-    plan = make_plan(path, **options)
-    get_step(plan)
+def finish(path: Path, instant: str) -> ApplyResult:
+    """Let nobody have worked on a compaction for long, plan and apply; it must be completed."""
+    make_old(path, instant)
+    plan = make_plan(path)
+    assert instant == get_step(plan).instant
     result = apply_here(plan)
     assert result.exit_code == 0, [(t.error, t.refusals, t.outcomes) for t in result.tables]
     return result
@@ -100,17 +99,11 @@ def find_timeline(path: Path) -> Path:
     return folder if folder.is_dir() else path / ".hoodie"
 
 
-def list_states(path: Path, instant: str) -> list[str]:
-    """Return the timeline files of an instant without its times."""
-    names = (entry.name for entry in find_timeline(path).iterdir())
-    return sorted(re.sub(r"^\d+(_\d+)?", "", n) for n in names if n.startswith(instant))
-
-
-def make_old(path: Path) -> None:
-    """Move the times of what writers left into the past, without waiting."""
+def make_old(path: Path, instant: str) -> None:
+    """Move the times of what a writer left of an instant into the past, without waiting."""
     hoodie = path / ".hoodie"
-    left = [*find_timeline(path).iterdir(), *(hoodie / ".heartbeat").glob("*")]
-    for file in (*left, *(hoodie / ".temp").rglob("*")):
+    left = [hoodie / ".heartbeat" / instant, *find_timeline(path).glob(f"{instant}*")]
+    for file in (*left, *(hoodie / ".temp" / instant).rglob("*")):
         if file.is_file():
             before = file.stat().st_mtime - _LONG_AGO_S
             os.utime(file, (before, before))

@@ -112,6 +112,9 @@ def _check_impact(policy: GuardPolicy, plan: TablePlan) -> Iterator[Note]:
     impact = plan.impact
     is_for_sizes = any(isinstance(s, ClusterStep) and s.purpose for s in plan.steps)
     block = "files" if is_for_sizes else "clustering"
+    smaller = f"lower {block}.budget.rewrite"
+    if _find_rewriting_kinds(plan) == ("compact",):
+        smaller = "set concurrency.pending.compaction to report"
     fewer = "remove less at a time with retention.maxCommitsPerRun, or keep more"
     if _has_orphans(plan) and not removal_steps(plan.steps):
         fewer = "raise orphans.olderThan, or find out what leaves so many files"
@@ -123,7 +126,7 @@ def _check_impact(policy: GuardPolicy, plan: TablePlan) -> Iterator[Note]:
             policy.max_rewrite,
             impact.bytes_rewritten,
             "rewrite",
-            f"lower {block}.budget.rewrite",
+            smaller,
         ),
     ):
         if most is None or amount <= most:

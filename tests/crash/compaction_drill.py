@@ -83,7 +83,8 @@ class CompactionDrill(PlannedDrill):
 
 
 def make_compacting(version: str, folder: Path, state: str = "requested", **said: str) -> Any:
-    """Unpack a table with a pending compaction."""
+    """Unpack a table with a pending compaction; ``done``: Hudi has completed it."""
+    folder.mkdir(exist_ok=True)
     there = unpack(TABLES / f"{version}.zip", folder / "unpacked")
     name = "pending" if state == "requested" else "done"
     (there / name).rename(folder / "table")

@@ -60,7 +60,7 @@ def break_off_clustering(hudi: RealHudi, table: HudiTable) -> str:
     instant = hudi.schedule(table, "CLUSTER")
     assert instant
     hudi.cluster(table, instant)
-    _remove_completed(table, instant)
+    remove_completed(table, instant)
     return instant
 
 
@@ -79,7 +79,7 @@ def break_off(
     instant = hudi.write(table, rows, options={**LAZY, **(options or {})})
     if with_markers:
         _restore_markers(table, instant)
-    _remove_completed(table, instant)
+    remove_completed(table, instant)
     return instant
 
 
@@ -93,7 +93,8 @@ def _restore_markers(table: HudiTable, instant: str) -> None:
         marker.touch()
 
 
-def _remove_completed(table: HudiTable, instant: str) -> None:
+def remove_completed(table: HudiTable, instant: str) -> None:
+    """Take an instant back to inflight, as if its writer had died just before it completed."""
     done = _find_completed(table, instant)
     for path in (table.timeline / done, table.timeline / f".{done}.crc"):
         path.unlink(missing_ok=True)

@@ -31,6 +31,7 @@ from reconciler.spec.model import Concurrency, PendingServices, TableSpec
 from reconciler.state.model import ForeignWrite, PendingCompaction, TableState, is_abandoned
 
 _RULE: Final = "pendingCompaction"
+_REMEDY: Final = "let Hudi"
 _PROPERTIES: Final = ".hoodie/hoodie.properties"
 
 
@@ -75,6 +76,9 @@ def find_obstacle(pending: PendingCompaction, state: TableState) -> str:
         )
     if bases := [one.base_file for one in pending.operations if one.is_bootstrap]:
         return f"{bases[0]} is a bootstrap skeleton, whose rows are outside of the table"
+    for rollback in state.pending_rollbacks:
+        if rollback.plan is not None and rollback.plan.target == pending.instant:
+            return f"rollback {rollback.instant} of it is pending"
     if refusal := MergeRules.from_properties(properties).refusal:
         return refusal
     try:
@@ -149,7 +153,8 @@ def _explain_stay(pending: PendingCompaction, spec: TableSpec, state: TableState
     if has_no_lock(spec):
         return "without a lock it cannot be known to be left behind; configure concurrency.lock"
     if obstacle := find_obstacle(pending, state):
-        return f"it cannot be finished here, because {obstacle}; let Hudi run it"
+        remedy = "" if _REMEDY in obstacle else f"; {_REMEDY} run it"
+        return f"it cannot be finished here: {obstacle}{remedy}"
     return ""
 
 

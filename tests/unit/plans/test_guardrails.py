@@ -9,7 +9,14 @@ import pytest
 
 from reconciler.plans.decode import empty_orphan_files, empty_removed_files
 from reconciler.plans.guardrails import evaluate_policies
-from reconciler.plans.model import CleanStep, Impact, Note, OrphansStep, TablePlan
+from reconciler.plans.model import (
+    CleanStep,
+    Impact,
+    Note,
+    OrphansStep,
+    ResumeStep,
+    TablePlan,
+)
 from reconciler.spec.guard_policy import GuardPolicy, Waiver
 from reconciler.spec.model import Concurrency, Lock, Policy, Retention, TableSpec
 
@@ -280,6 +287,25 @@ def test_a_rule_about_one_kind_of_step_refuses_that_kind(rule, step):
     found = evaluate_policies(made, spec(policy(**rule), lock=None), NOW)
 
     assert [step] == [note.step for note in found.refusals]
+
+
+@pytest.mark.parametrize(
+    ("actions", "kinds", "remedy"),
+    [
+        (("compaction",), ["compact"], "set concurrency.pending.compaction to report"),
+        (("clustering",), ["cluster"], "lower clustering.budget.rewrite"),
+        (("compaction", "clustering"), ["compact", "cluster"], "lower clustering.budget.rewrite"),
+    ],
+)
+def test_a_limit_on_rewritten_bytes_refuses_all_that_rewrites(actions, kinds, remedy):
+    steps = tuple(
+        ResumeStep(instant=action, action=action, files=empty_removed_files()) for action in actions
+    )
+    made = plan(steps, bytes_rewritten=2)
+    notes = evaluate_policies(made, spec(policy(max_rewrite=1)), NOW).refusals
+
+    assert kinds == [note.step for note in notes]
+    assert all(remedy in note.because for note in notes)
 
 
 def test_a_warning_names_no_kind_of_step():

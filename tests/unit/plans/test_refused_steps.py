@@ -24,6 +24,7 @@ from reconciler.plans.savepoint_step import SavepointStep
 STEPS = (
     ResumeStep(instant="1", action="clean", files=empty_removed_files()),
     ResumeStep(instant="2", action="clustering", files=empty_removed_files()),
+    ResumeStep(instant="5", action="compaction", files=empty_removed_files()),
     RollbackStep(instant="3", action="commit", files=empty_named_files(), because="b"),
     SavepointStep(
         change="create", name="q", instant="4", until=None, files=1, bytes=1, because="b"
@@ -51,6 +52,9 @@ def test_refused_kinds_are_those_that_refusals_name():
 def test_a_resume_is_refused_with_what_it_finishes():
     assert ["resume", "clean"] == omitted("clean")
     assert ["resume"] == omitted("cluster")
+    assert ["resume"] == omitted("compact")
+    (compaction,) = (step for step in STEPS if step.kind == "resume" and step.instant == "5")
+    assert compaction not in omit_refused_steps(STEPS, ("compact",))
 
 
 def test_a_rollback_is_of_no_kind_that_can_be_refused():
@@ -66,13 +70,13 @@ def test_steps_are_applied_unless_their_kind_or_the_table_is_refused():
     clean, all_work = Note("maxFilesRemoved", "b", step="clean"), Note("suspend", "b")
 
     assert STEPS == list_applied_steps(table)
-    assert STEPS[1:5] == list_applied_steps(replace(table, refusals=(clean,)))
+    assert STEPS[1:6] == list_applied_steps(replace(table, refusals=(clean,)))
     assert () == list_applied_steps(replace(table, refusals=(clean, all_work)))
 
 
 def test_a_step_is_marked_with_the_refusals_of_its_kind_alone():
     notes = (Note("a", "b", step="clean"), Note("c", "d", step="cluster"), Note("e", "f"))
 
-    assert [("a",), ("c",), (), (), (), ("a",)] == [
+    assert [("a",), ("c",), (), (), (), (), ("a",)] == [
         tuple(note.rule for note in find_refusals(step, notes)) for step in STEPS
     ]

@@ -7,6 +7,7 @@ from reconciler.hudi.metadata.sync_decisions import (
     MAX_RECORDS,
     NewFilesFacts,
     SyncEffect,
+    decide_compaction_sync,
     decide_rewrite_sync,
     decide_sync,
     decide_write_sync,
@@ -169,3 +170,22 @@ def test_a_write_stops_at_an_index_that_no_writer_rebuilds():
 def test_other_actions_are_refused():
     with pytest.raises(UnsupportedError, match="after a restore"):
         decisions(action=Action.RESTORE)
+
+
+def test_a_compaction_leaves_indexes_of_keys_as_they_are():
+    live = (*EVERYTHING, "secondary_index_x")
+    verdicts = decide_compaction_sync(live, table_version=9)
+
+    assert {
+        "bloom_filters": SYNC,
+        "column_stats": SYNC,
+        "files": SYNC,
+        "partition_stats": LEAVE,
+        "record_index": LEAVE,
+        "secondary_index_x": LEAVE,
+    } == {name: verdict.effect for name, verdict in verdicts.items()}
+
+
+def test_a_compaction_is_refused_for_an_index_that_would_miss_its_files():
+    with pytest.raises(UnsupportedError, match=r"expression index x.*let Hudi compact the table"):
+        decide_compaction_sync(("files", "expr_index_x"), table_version=9)
