@@ -15,7 +15,7 @@ from tests.compared_compactions import (
 )
 from tests.oracle import failed_writes
 from tests.oracle.prepared_tables import KINDS, assert_hudi_goes_on, assert_rows_and_listing
-from tests.selection import long
+from tests.selection import EVERY_CASE, long
 
 pytestmark = pytest.mark.oracle
 
@@ -51,7 +51,8 @@ def describe(path, instant):
     commit = describe_commit(path, instant)
     for groups in commit["partitionToWriteStats"].values():
         for stat in groups.values():
-            stat.pop("totalLogSizeCompacted")
+            for figure in ("totalLogSizeCompacted", "numUpdateWrites", "numInserts"):
+                stat.pop(figure)
     files = list_base_files(path, instant)
     described = {group: describe_file(file) for group, file in files.items()}
     return commit, described, describe_indexes(path, instant)
@@ -81,4 +82,8 @@ def test_after_our_compaction_real_hudi_reads_the_same_rows_and_goes_on(
     for query in (READ_OPTIMIZED, INCREMENTAL):
         assert hudi.rows(hudis, options=query) == hudi.rows(table, options=query)
     assert_rows_and_listing(hudi, table, rows)
-    assert_hudi_goes_on(hudi, table, rows, merge_on_read=True)
+    if EVERY_CASE or kind.version == "1.2.0":
+        assert_hudi_goes_on(hudi, table, rows, merge_on_read=True)
+        return
+    hudi.write(table, [("a1", "a", 50)])
+    assert_rows_and_listing(hudi, table, [["a1", "a", 50, "v50", 50.0], *rows[1:]])
