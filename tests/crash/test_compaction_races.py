@@ -62,7 +62,7 @@ def complete_as_hudi(it, tmp_path):
     return sorted(path.name for path in done.rglob(f"*_{it.instant}.parquet"))
 
 
-@pytest.mark.parametrize("sign", ["heartbeat", "marker"])
+@pytest.mark.parametrize("sign", [long("heartbeat"), "marker"])
 def test_a_compaction_whose_writer_works_on_it_is_not_taken(it, sign):
     plan = it.plan()
     hoodie = it.table / ".hoodie"
@@ -112,7 +112,7 @@ def test_a_compaction_that_hudi_completes_while_we_work_is_adopted(it, tmp_path)
     assert (rows, FINISHED, []) == (it.rows(), it.list_states(), it.list_leftovers())
 
 
-@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("fails", [False, long(True)])
 def test_a_run_that_comes_back_publishes_nothing_after_another(it, fails):
     rows = it.rows()
 
@@ -165,7 +165,7 @@ def test_a_failure_takes_the_compaction_back_to_requested(it):
     assert (rows, FINISHED) == (it.rows(), it.list_states())
 
 
-@pytest.mark.parametrize("how", ["cut", "missing"])
+@pytest.mark.parametrize("how", ["cut", long("missing")])
 def test_a_damaged_or_missing_input_is_named_and_nothing_is_published(it, how):
     plan = it.plan()
     name = get_step(plan).groups.base.to_pylist()[0]
@@ -182,6 +182,19 @@ def test_a_damaged_or_missing_input_is_named_and_nothing_is_published(it, how):
     (warning,) = outcome.warnings
     assert ("compaction", True) == (warning.rule, f"a/{name}: " in warning.because)
     assert (REQUESTED, [], []) == (it.list_states(), it.list_written(), it.list_leftovers())
+
+
+def test_a_log_file_that_was_cut_off_is_named_before_its_rows_are_lost(it):
+    name = get_step(it.plan()).groups.logs.to_pylist()[0][0]
+    path = it.table / "a" / name
+    path.write_bytes(path.read_bytes()[:-100])
+
+    result = it.apply(it.plan())
+
+    (outcome,) = result.tables[0].outcomes
+    (warning,) = outcome.warnings
+    assert (5, "failed", True) == (result.exit_code, outcome.how, name in warning.because)
+    assert (REQUESTED, []) == (it.list_states(), it.list_written())
 
 
 def test_an_attempt_of_ours_is_finished_whatever_the_spec_says(it, tmp_path):

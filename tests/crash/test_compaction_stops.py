@@ -10,11 +10,13 @@ import pytest
 from tests.crash.compaction_drill import STATES, VERSIONS, get_step, make_compacting
 from tests.crash.drill import Killed
 from tests.crash.failed_write_drill import list_unlisted
-from tests.selection import cover_pairs, long, take_turn
+from tests.selection import long, take_turn
 from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 
 FINISHED = [".commit", ".compaction.inflight", ".compaction.requested"]
-EVERY = cover_pairs(product(VERSIONS, STATES))
+#: each version and state once
+USUAL = {("0.15.0", "inflight"), ("1.0.2", "requested"), ("1.2.0", "inflight")}
+EVERY = [one if one in USUAL else long(*one) for one in product(VERSIONS, STATES)]
 
 
 def get_outcome(result):
@@ -47,7 +49,7 @@ def test_a_compaction_is_finished_and_planned_no_more(tmp_path, version, state):
 
 
 @pytest.mark.parametrize(("version", "state"), EVERY)
-@pytest.mark.parametrize("how", ["before", long("after"), long("torn")])
+@pytest.mark.parametrize("how", ["before", long("after")])
 def test_wherever_the_apply_stops_the_next_one_finishes_it(tmp_path, version, state, how):
     it = make_compacting(version, tmp_path / "first", state)
     rows, record = it.rows(), []
@@ -55,7 +57,7 @@ def test_wherever_the_apply_stops_the_next_one_finishes_it(tmp_path, version, st
     copy.apply(copy.plan(), around=lambda s: record.append(RecordingStorage(s)) or record[-1])
     changes = sum(len(one.mutations) for one in record)
     assert changes >= 20
-    for at in take_turn(range(1, changes + 1), of=16, turn=len(state) + len(version)):
+    for at in take_turn(range(1, changes + 1), of=32, turn=len(state) + len(version)):
         copy = it.copy(tmp_path / f"{at}")
         plan = copy.plan()
         with pytest.raises(Killed):

@@ -24,7 +24,10 @@ from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.planners.reasons import pluralize
-from reconciler.planners.recovery.resume_compaction import find_compaction
+from reconciler.planners.recovery.resume_compaction import (
+    build_compaction_groups,
+    find_compaction,
+)
 from reconciler.plans.model import ResumeStep
 from reconciler.rewrite.compaction import MISSING
 from reconciler.rewrite.facts import read_table_facts
@@ -32,6 +35,7 @@ from reconciler.spec.model import Concurrency, PendingServices
 from reconciler.state.failed_writes import FailedWritesReader
 from reconciler.state.model import PendingCompaction, is_abandoned
 from reconciler.transaction.process import read_store_clock_ms
+from reconciler.transaction.recovery.damaged_files import find_cut_logs
 from reconciler.transaction.recovery.takeover import take_over
 from reconciler.transaction.retry import MissingFiles, raise_changing, retry_while_changing
 from reconciler.transaction.run import finish_change, run_with_heartbeat
@@ -139,6 +143,11 @@ def _prepare(session: ApplySession, pending: PendingCompaction) -> CompactionWor
         files = pluralize(len(lost), "file")
         problem = f"{lost[0]}: {MISSING} ({files} in all); restore it, or roll the compaction back"
         return make_failed_outcome(pending.instant, problem)
+    groups = build_compaction_groups(work.operations, state, "")
+    for (partition, _), problem in find_cut_logs(
+        session.storage, session.properties, state, groups
+    ).items():
+        return make_failed_outcome(pending.instant, f"partition {partition!r}: {problem}")
     return work
 
 

@@ -16,7 +16,7 @@ from reconciler import units
 from reconciler.arrays import Integers, to_arrow
 from reconciler.errors import ReconcilerError
 from reconciler.file_slices.merge.rules import MergeRules
-from reconciler.hudi.files.names import LogName
+from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.table_files import find_sizes
 from reconciler.hudi.metadata.sync_decisions import decide_compaction_sync
 from reconciler.hudi.table.properties import TableProperties
@@ -68,28 +68,7 @@ def find_compaction(state: TableState, instant: str) -> PendingCompaction | None
 
 def find_obstacle(pending: PendingCompaction, state: TableState) -> str:
     """Return why a compaction cannot be executed here; empty if nothing is known against it."""
-    properties = TableProperties.from_raw(state.properties, _PROPERTIES)
-    if properties.raw.get("hoodie.table.cdc.enabled", "").lower() == "true":
-        return (
-            "the table keeps change logs (hoodie.table.cdc.enabled), which only Hudi's compactions "
-            "write"
-        )
-    if bases := [one.base_file for one in pending.operations if one.is_bootstrap]:
-        return f"{bases[0]} is a bootstrap skeleton, whose rows are outside of the table"
-    for rollback in state.pending_rollbacks:
-        if rollback.plan is not None and rollback.plan.target == pending.instant:
-            return f"rollback {rollback.instant} of it is pending"
-    if refusal := MergeRules.from_properties(properties).refusal:
-        return refusal
-    try:
-        decide_compaction_sync(
-            properties.metadata_partitions,
-            table_version=properties.table_version,
-            inflight=properties.metadata_partitions_inflight,
-        )
-    except ReconcilerError as error:
-        return str(error)
-    return ""
+    return next(_find_obstacles(pending, state), "")
 
 
 def list_merged_logs(operation: CompactionOperation) -> tuple[str, ...]:
@@ -121,6 +100,44 @@ def build_compaction_groups(
             for operation, size in zip(operations, sizes, strict=True)
         ]
     )
+
+
+def _find_obstacles(pending: PendingCompaction, state: TableState) -> Iterator[str]:
+    properties = TableProperties.from_raw(state.properties, _PROPERTIES)
+    if properties.raw.get("hoodie.table.cdc.enabled", "").lower() == "true":
+        yield (
+            "the table keeps change logs (hoodie.table.cdc.enabled), which only Hudi's compactions "
+            "write"
+        )
+    for operation in filter(_names_other_groups, pending.operations):
+        yield (
+            f"its plan is damaged: for file group {operation.file_id} of partition "
+            f"{operation.partition!r} it names files of another"
+        )
+    for operation in pending.operations:
+        if operation.is_bootstrap:
+            yield f"{operation.base_file} is a bootstrap skeleton, whose rows are outside the table"
+    for rollback in state.pending_rollbacks:
+        if rollback.plan is not None and rollback.plan.target == pending.instant:
+            yield f"rollback {rollback.instant} of it is pending"
+    if refusal := MergeRules.from_properties(properties).refusal:
+        yield refusal
+    try:
+        decide_compaction_sync(
+            properties.metadata_partitions,
+            table_version=properties.table_version,
+            inflight=properties.metadata_partitions_inflight,
+        )
+    except ReconcilerError as error:
+        yield str(error)
+
+
+def _names_other_groups(operation: CompactionOperation) -> bool:
+    """Return whether an operation names a file that is not of its file group."""
+    base = operation.base_file
+    parsed = [LogName.parse(name) for name in operation.log_files]
+    parsed += [] if base is None else [BaseName.parse(base)]
+    return any(name is None or name.file_id != operation.file_id for name in parsed)
 
 
 def _list_compactions(state: TableState) -> Iterator[PendingCompaction]:

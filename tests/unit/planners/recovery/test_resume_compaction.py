@@ -157,6 +157,12 @@ def test_an_attempt_of_an_apply_is_finished_without_waiting(state, owner, declar
         (make_spec(), compaction(), {"properties": CUSTOM}, "merge mode CUSTOM is not supported"),
         (
             make_spec(),
+            compaction(operations=(operation(file_id="h"),)),
+            {},
+            "its plan is damaged: for file group h of partition 'a' it names files of another",
+        ),
+        (
+            make_spec(),
             compaction(operations=(operation(is_bootstrap=True),)),
             {},
             f"{base('g', 1)} is a bootstrap skeleton",
