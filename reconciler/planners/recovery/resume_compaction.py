@@ -135,7 +135,7 @@ def _find_obstacles(pending: PendingCompaction, state: TableState) -> Iterator[s
 def _names_other_groups(operation: CompactionOperation) -> bool:
     """Return whether an operation names a file that is not of its file group."""
     base = operation.base_file
-    parsed = [LogName.parse(name) for name in operation.log_files]
+    parsed: list[BaseName | LogName | None] = [*map(LogName.parse, operation.log_files)]
     parsed += [] if base is None else [BaseName.parse(base)]
     return any(name is None or name.file_id != operation.file_id for name in parsed)
 
