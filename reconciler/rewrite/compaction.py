@@ -38,6 +38,7 @@ class SliceToCompact:
     ``number``: its index in the plan. ``bytes``: of base and log files, the unit of progress.
     ``values``: values of columns that only the folder name holds. ``is_always_written``: a slice
     without a base file and without log records becomes an empty file, as in Hudi 1.x.
+    ``keeps_bloom``: the result has the text of the bloom filter, which is large.
     """
 
     number: int
@@ -47,6 +48,7 @@ class SliceToCompact:
     bytes: int
     values: Mapping[str, Any] = field(default_factory=dict)
     is_always_written: bool = True
+    keeps_bloom: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,6 +99,8 @@ def compact_slice(
         for batch in chain([] if first is None else [first], rows):
             writer.write(batch)
         written = replace(writer.close(), footer=None)
+    if not given.keeps_bloom:
+        written = replace(written, bloom=None)
     _check_rows(given, written, counts)
     publish_local_file(path, storage, job.instant, given.partition)
     return CompactedSlice(number=given.number, file=written, counts=counts)

@@ -217,6 +217,19 @@ def test_an_attempt_of_ours_is_finished_whatever_the_spec_says(it, tmp_path):
     )
 
 
+def test_the_next_plan_cleans_what_the_compaction_has_released(it, tmp_path):
+    few = it.copy(tmp_path / "few", commits="1")
+    rows, plan = few.rows(), few.plan()
+    assert ["resume"] == [step.kind for step in plan.tables[0].steps]
+    few.apply(plan)
+
+    result = few.apply(few.plan())
+
+    (outcome,) = result.tables[0].outcomes
+    assert (0, "clean", True) == (result.exit_code, outcome.kind, outcome.removed >= 6)
+    assert (rows, 3, set()) == (few.rows(), len(few.list_written()), list_unlisted(few))
+
+
 def test_without_a_lock_a_compaction_stays(it, tmp_path):
     unlocked = it.copy(tmp_path / "unlocked", lock="none")
     (table,) = unlocked.plan().tables

@@ -18,6 +18,7 @@ from reconciler.executor.compact.work import (
     CompactionWork,
     find_earlier_files,
     find_missing_files,
+    measure_inputs,
 )
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.result import StepOutcome
@@ -135,6 +136,7 @@ def _prepare(session: ApplySession, pending: PendingCompaction) -> CompactionWor
         state=state,
         extra=session.make_extra(),
         attempt=session.owner.token,
+        sizes=measure_inputs(pending.operations, state),
         earlier_files=find_earlier_files(state, pending.instant),
     )
     if facts.merge_refusal:

@@ -17,6 +17,7 @@ from reconciler.file_slices.base_file.writer import WrittenFile
 from reconciler.file_slices.merge.slice_reader import SliceFiles
 from reconciler.hudi.files.table_files import find_sizes
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
+from reconciler.hudi.metadata.sync_decisions import BLOOM_FILTERS
 from reconciler.hudi.timeline.instant import Action
 from reconciler.hudi.timeline.plans import CompactionOperation
 from reconciler.hudi.timeline.write_commit import WriteCommit
@@ -38,6 +39,7 @@ class CompactionWork:
     """A pending compaction, whose whole plan is executed.
 
     ``extra``: extra metadata of the completed file. ``attempt``: a text that no other attempt has.
+    ``sizes``: bytes of every input file by its path below the table, -1 for a missing one.
     ``earlier_files``: partition and name of the files that earlier attempts left.
     """
 
@@ -47,6 +49,7 @@ class CompactionWork:
     state: TableState
     extra: Mapping[str, str]
     attempt: str
+    sizes: Mapping[str, int]
     earlier_files: tuple[tuple[str, str], ...] = field(default=())
 
     @property
@@ -76,23 +79,36 @@ def list_input_files(operation: CompactionOperation) -> tuple[str, ...]:
     return _join_paths(operation, [*base, *list_merged_logs(operation)])
 
 
+def measure_inputs(operations: Sequence[CompactionOperation], state: TableState) -> dict[str, int]:
+    """Return the bytes of all input files by their paths below the table, -1 for a missing one."""
+    paths = [path for operation in operations for path in list_input_files(operation)]
+    keys = [path if "/" in path else f"/{path}" for path in paths]
+    sizes = find_sizes(state.files, to_arrow(keys)).tolist()
+    return dict(zip(paths, sizes, strict=True))
+
+
 def make_slices(work: CompactionWork) -> tuple[SliceToCompact, ...]:
     """Return the slices as workers take them; every file is in the state."""
     state = work.state
     slices = []
     for number, operation in enumerate(work.operations):
-        logs = _join_paths(operation, list_merged_logs(operation))
-        sizes = _measure(state, list_input_files(operation))
-        base = None if operation.base_file is None else list_input_files(operation)[0]
+        paths = list_input_files(operation)
+        base = None if operation.base_file is None else paths[0]
+        files = SliceFiles(
+            base=base,
+            base_size=0 if base is None else work.sizes[base],
+            logs=paths if base is None else paths[1:],
+        )
         slices.append(
             SliceToCompact(
                 number=number,
                 partition=operation.partition,
                 file_id=operation.file_id,
-                files=SliceFiles(base=base, base_size=sizes[0] if base else 0, logs=logs),
-                bytes=sum(sizes),
+                files=files,
+                bytes=sum(work.sizes[path] for path in paths),
                 values=get_partition_values(work.facts, operation.partition),
                 is_always_written=state.table_version >= LOGS_BY_COMPLETION,
+                keeps_bloom=BLOOM_FILTERS in state.metadata_partitions,
             )
         )
     return tuple(slices)
@@ -100,9 +116,7 @@ def make_slices(work: CompactionWork) -> tuple[SliceToCompact, ...]:
 
 def find_missing_files(work: CompactionWork) -> tuple[str, ...]:
     """Return the paths of input files that the table does not have."""
-    paths = [path for operation in work.operations for path in list_input_files(operation)]
-    sizes = _measure(work.state, paths)
-    return tuple(path for path, size in zip(paths, sizes, strict=True) if size < 0)
+    return tuple(path for path, size in work.sizes.items() if size < 0)
 
 
 def find_earlier_files(state: TableState, instant: str) -> tuple[tuple[str, str], ...]:
@@ -153,12 +167,13 @@ def make_completed_commit(work: CompactionWork, results: Sequence[CompactedSlice
         if result.file is None:
             continue
         logs = _join_paths(operation, list_merged_logs(operation))
+        sizes = [work.sizes[path] for path in logs]
         stat = build_compacted_stat(
             result.file,
             operation.partition,
             previous_file=operation.base_file,
             counts=result.counts,
-            log_sizes=_measure(work.state, logs),
+            log_sizes=sizes,
             version=work.state.table_version,
         )
         stats.setdefault(operation.partition, []).append(stat)
@@ -173,13 +188,12 @@ def make_completed_commit(work: CompactionWork, results: Sequence[CompactedSlice
 def summarize(work: CompactionWork, results: Sequence[CompactedSlice]) -> ClusterOutcome:
     """Return what a compaction did."""
     written = [result.file for result in results if result.file is not None]
-    paths = [path for operation in work.operations for path in list_input_files(operation)]
     return ClusterOutcome(
         groups=len(work.operations),
         slices=len(work.operations),
-        files_before=len(paths),
+        files_before=len(work.sizes),
         files_after=len(written),
-        bytes_read=sum(_measure(work.state, paths)),
+        bytes_read=sum(work.sizes.values()),
         bytes_written=sum(file.size for file in written),
         rows=sum(file.rows for file in written),
     )
@@ -188,9 +202,3 @@ def summarize(work: CompactionWork, results: Sequence[CompactedSlice]) -> Cluste
 def _join_paths(operation: CompactionOperation, names: Sequence[str]) -> tuple[str, ...]:
     folder = f"{operation.partition}/" if operation.partition else ""
     return tuple(folder + name for name in names)
-
-
-def _measure(state: TableState, paths: Sequence[str]) -> list[int]:
-    """Return the bytes of files, -1 for a missing one."""
-    keys = [path if "/" in path else f"/{path}" for path in paths]
-    return [int(size) for size in find_sizes(state.files, to_arrow(keys))]

@@ -109,6 +109,8 @@ def _find_obstacles(pending: PendingCompaction, state: TableState) -> Iterator[s
             "the table keeps change logs (hoodie.table.cdc.enabled), which only Hudi's compactions "
             "write"
         )
+    if properties.base_extension != ".parquet":
+        yield f"its base files are {properties.base_extension} files"
     for operation in filter(_names_other_groups, pending.operations):
         yield (
             f"its plan is damaged: for file group {operation.file_id} of partition "
