@@ -11,9 +11,9 @@ from reconciler.hudi.files.table_files import TableFiles
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, build_view
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import HUDI_EXPIRES_AFTER_S, is_silent
-from reconciler.hudi.timeline.instant import WRITES, Action, Instant, State
+from reconciler.hudi.timeline.instant import WRITES, Action, Instant
 from reconciler.hudi.timeline.owner import Owner
-from reconciler.hudi.timeline.plans import ClusteringPlan, CompactionOperation
+from reconciler.hudi.timeline.plans import ClusteringPlan
 from reconciler.hudi.timeline.rollback import RollbackPlan
 from reconciler.spec.model import Concurrency, DeclaredSavepoint, PendingServices
 from reconciler.state.savepoint_comment import parse_savepoint_comment
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reconciler.state.index_state import IndexState
     from reconciler.state.metadata_differences import MetadataVerification
     from reconciler.state.orphan_facts import OrphanFacts
+    from reconciler.state.pending_compaction import PendingCompaction
     from reconciler.state.sampling.model import ForecastInput
 
 #: keys of the extra metadata of our own instants: the digest of the plan, and this program
@@ -131,30 +132,6 @@ class PendingClustering:
     def is_ours(self) -> bool:
         """Return whether an apply of this tool requested it."""
         return PLAN_DIGEST in self.extra
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingCompaction:
-    """A requested or inflight compaction or log compaction.
-
-    ``started_ms`` is as in ``PendingClean``. ``owner``: the run of reconciler that works on it, or
-    did, by its heartbeat; None if there is none, or nobody asked. ``is_running``: whether that
-    process runs; None if unknown.
-    """
-
-    instant: str
-    action: Action
-    state: str
-    started_ms: int
-    operations: tuple[CompactionOperation, ...]
-    extra: Mapping[str, str] = field(default_factory=dict)
-    owner: Owner | None = None
-    is_running: bool | None = None
-
-    @property
-    def is_begun_here(self) -> bool:
-        """Return whether an apply has begun to execute it, and has not taken that back."""
-        return self.owner is not None and self.state == State.INFLIGHT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,11 +32,11 @@ from reconciler.state.model import (
     PendingClean,
     PendingClustering,
     PendingClusteringSlice,
-    PendingCompaction,
     PendingCompactionGroup,
     PendingWrite,
     Savepoint,
 )
+from reconciler.state.pending_compaction import PendingCompaction
 from reconciler.state.savepoint_comment import format_unreadable
 from reconciler.storage.api import Storage
 from reconciler.storage.paths import list_if_exists

@@ -34,7 +34,8 @@ from reconciler.rewrite.compaction import MISSING
 from reconciler.rewrite.facts import read_table_facts
 from reconciler.spec.model import Concurrency, PendingServices
 from reconciler.state.failed_writes import FailedWritesReader
-from reconciler.state.model import PendingCompaction, is_abandoned
+from reconciler.state.model import is_abandoned
+from reconciler.state.pending_compaction import PendingCompaction
 from reconciler.transaction.process import read_store_clock_ms
 from reconciler.transaction.recovery.damaged_files import find_cut_logs
 from reconciler.transaction.recovery.takeover import take_over

@@ -28,7 +28,8 @@ from reconciler.plans.decode import empty_removed_files
 from reconciler.plans.groups import rewrites_from_json
 from reconciler.plans.model import Note, ResumeStep, Rewrites
 from reconciler.spec.model import Concurrency, PendingServices, TableSpec
-from reconciler.state.model import ForeignWrite, PendingCompaction, TableState, is_abandoned
+from reconciler.state.model import ForeignWrite, TableState, is_abandoned
+from reconciler.state.pending_compaction import PendingCompaction
 
 _RULE: Final = "pendingCompaction"
 _REMEDY: Final = "let Hudi"

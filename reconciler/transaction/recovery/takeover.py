@@ -14,9 +14,9 @@ from reconciler.hudi.timeline.owner import Owner
 from reconciler.state.model import (
     PendingClean,
     PendingClustering,
-    PendingCompaction,
     PendingRollback,
 )
+from reconciler.state.pending_compaction import PendingCompaction
 from reconciler.storage.api import Storage
 from reconciler.transaction.process import OWNER, Process, is_dead, read_store_clock_ms
 from reconciler.transaction.session import TableSession

@@ -17,7 +17,8 @@ from reconciler.planners.recovery.resume_compaction import (
     warn_of_compactions,
 )
 from reconciler.spec.model import Concurrency, Lock, PendingServices, TableSpec
-from reconciler.state.model import ForeignWrite, PendingCompaction, PendingRollback
+from reconciler.state.model import ForeignWrite, PendingRollback
+from reconciler.state.pending_compaction import PendingCompaction
 from tests.unit.planners.cow import base, commit, stamp, table
 
 NOW_MS = 1_704_153_600_000
