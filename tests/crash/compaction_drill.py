@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import fastavro
+
 from reconciler.executor.result import ApplyResult
+from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.plans.model import ResumeStep
 from reconciler.plans.plan import Plan
+from reconciler.reader.model import ReadRequest
+from reconciler.reader.open_scan import open_scan
 from reconciler.storage.api import Storage
 from tests.crash.clustering_drill import PlannedDrill
 from tests.crash.write_drill import set_store_clock
@@ -102,3 +109,31 @@ def get_step(plan: Plan) -> ResumeStep:
     assert isinstance(step, ResumeStep)
     assert step.action == "compaction"
     return step
+
+
+def request_compaction(it: CompactionDrill, instant: str) -> None:
+    """Request a compaction of every slice with log files, as Hudi writes its plan."""
+    operations = []
+    for found in open_scan(it.storage, ReadRequest()).slices.to_pylist():
+        if found["logs"]:
+            folder, _, name = (found["base"] or found["logs"][0]).rpartition("/")
+            parsed = BaseName.parse(name) or LogName.parse(name)
+            assert parsed is not None
+            operation = {
+                "baseInstantTime": parsed.instant,
+                "deltaFilePaths": [path.rpartition("/")[2] for path in found["logs"]],
+                "dataFilePath": name if found["base"] else None,
+                "fileId": parsed.file_id,
+                "partitionPath": folder,
+                "metrics": None,
+                "bootstrapFilePath": None,
+            }
+            operations.append(operation)
+    with zipfile.ZipFile(TABLES / "0.15.0.zip") as opened:
+        name = next(n for n in opened.namelist() if n.endswith(".compaction.requested"))
+        schema = fastavro.reader(io.BytesIO(opened.read(name))).writer_schema
+    data = io.BytesIO()
+    plan = {"operations": operations, "extraMetadata": None, "version": 2}
+    plan |= {"strategy": None, "preserveHoodieMetadata": None}
+    fastavro.writer(data, schema, [plan])
+    (find_timeline(it.table) / f"{instant}.compaction.requested").write_bytes(data.getvalue())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from reconciler.reader.model import ReadRequest
+from reconciler.reader.open_scan import open_scan
 from tests.compared_compactions import (
     describe_commit,
     describe_file,
@@ -11,7 +13,12 @@ from tests.compared_compactions import (
     list_base_files,
 )
 from tests.crash.clustering_drill import make_drill_of
-from tests.crash.compaction_drill import VERSIONS, CompactionDrill, make_compacting
+from tests.crash.compaction_drill import (
+    VERSIONS,
+    CompactionDrill,
+    make_compacting,
+    request_compaction,
+)
 from tests.crash.failed_write_drill import TABLES
 from tests.selection import long
 
@@ -71,3 +78,22 @@ def test_a_plan_beside_a_write_that_began_before_it_equals_hudis(tmp_path, versi
     described = [describe_file(file) for file in (theirs, ours)]
     assert described[0]["rows"] == described[1]["rows"]
     assert described[0]["columns"] == described[1]["columns"]
+
+
+MERGING = sorted(path.stem for path in (TABLES / "merging").glob("*.zip"))
+#: evolved schemas, event times, compacted log blocks
+USUAL = ("evol_0.15.0", "event_1.2.0")
+
+
+@pytest.mark.parametrize("name", [one if one in USUAL else long(one) for one in MERGING])
+def test_merged_rows_of_every_kind_stay_the_same(tmp_path, name):
+    it = make_drill_of(CompactionDrill, TABLES / "merging" / f"{name}.zip", tmp_path / "t")
+    before = it.rows()
+    request_compaction(it, "20261130000000000")
+
+    finish(it)
+
+    assert before == it.rows()
+    slices = open_scan(it.storage, ReadRequest()).slices
+    assert not any(slices.column("logs").to_pylist())
+    assert it.list_written()
