@@ -16,6 +16,7 @@ from reconciler.runtime import open_storage
 from tests.crash.compaction_drill import get_step, make_compacting
 from tests.crash.drill import Killed, process
 from tests.crash.failed_write_drill import list_unlisted
+from tests.crash.write_drill import act_after
 from tests.our_compaction import find_timeline
 from tests.selection import long
 
@@ -128,6 +129,35 @@ def test_a_run_that_comes_back_publishes_nothing_after_another(it, fails):
     assert (1 if fails else 0) == result.exit_code
     assert (rows, FINISHED, 3) == (it.rows(), it.list_states(), len(it.list_written()))
     assert ([], set()) == (it.list_leftovers(), list_unlisted(it))
+
+
+def test_a_run_that_comes_back_leaves_the_files_of_one_that_took_over(it):
+    def die():
+        raise Killed
+
+    def take_over():
+        silent_since = time.time() - DEAD_AFTER_S - 60
+        os.utime(it.table / ".hoodie/.heartbeat" / it.instant, (silent_since, silent_since))
+        with pytest.raises(Killed):
+            it.apply(it.plan(), rewriter=Overtaken(die), process=replace(process(99), host="there"))
+        theirs.extend(it.list_written())
+
+    rows, theirs = it.rows(), []
+    result = it.apply(it.plan(), rewriter=Overtaken(take_over))
+
+    assert (6, 3, theirs) == (result.exit_code, len(theirs), it.list_written())
+    assert ".compaction.inflight" in it.list_states()
+    assert rows == it.rows()
+
+
+def test_a_writer_that_begins_while_we_wait_for_the_lock_keeps_it(it):
+    path = it.table / ".hoodie/.heartbeat" / it.instant
+
+    result = it.apply(it.plan(), around=act_after(r"hoodie/lock$", lambda: touch(path)))
+
+    assert (6, REQUESTED, []) == (result.exit_code, it.list_states(), it.list_written())
+    assert "is not left behind: its writer changes the table" in result.tables[0].error
+    assert b"" == path.read_bytes()
 
 
 def test_a_run_beside_a_living_one_is_turned_away(it):

@@ -97,3 +97,20 @@ def test_merged_rows_of_every_kind_stay_the_same(tmp_path, name):
     slices = open_scan(it.storage, ReadRequest()).slices
     assert not any(slices.column("logs").to_pylist())
     assert it.list_written()
+
+
+def test_partial_updates_are_refused_by_name_and_the_plan_stays(tmp_path):
+    it = make_drill_of(CompactionDrill, TABLES / "v8_mor_partial.zip", tmp_path / "t")
+    request_compaction(it, "20261130000000000")
+
+    result = it.apply(it.plan())
+
+    (outcome,) = result.tables[0].outcomes
+    (warning,) = outcome.warnings
+    assert (5, "failed") == (result.exit_code, outcome.how)
+    assert "is a partial update, which is not supported" in warning.because
+    assert ([".compaction.requested"], [], []) == (
+        it.list_states(),
+        it.list_written(),
+        it.list_leftovers(),
+    )
