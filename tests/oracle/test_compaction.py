@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 
 import pytest
 
+from reconciler.storage.open import open_storage
 from tests import our_compaction
 from tests.compared_compactions import (
     describe_commit,
@@ -13,6 +15,8 @@ from tests.compared_compactions import (
     describe_indexes,
     list_base_files,
 )
+from tests.crash.drill import Killed
+from tests.crash.write_drill import die_at
 from tests.oracle import failed_writes
 from tests.oracle.hudi import keep_commits
 from tests.oracle.prepared_tables import KINDS, assert_hudi_goes_on, assert_rows_and_listing
@@ -90,3 +94,33 @@ def test_after_our_compaction_real_hudi_reads_the_same_rows_and_goes_on(
     hudi.compact(table, hudi.schedule(table, "COMPACT"))
     hudi.clean(table, keep_commits(1))
     assert_rows_and_listing(hudi, table, [["a1", "a", 50, "v50", 50.0], *rows[1:]])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind if str(kind) == "0.15.0-mor" else long(kind)
+        for kind in MOR
+        if kind.partitioned and not kind.indexes
+    ],
+    ids=str,
+)
+def test_real_hudi_executes_a_compaction_that_our_apply_died_of(library, tmp_path, kind):
+    """Our files, markers and metadata table entries are there, and the commit is not."""
+    hudi, table = library.table(kind, tmp_path / "t")
+    instant = schedule(hudi, table)
+    rows = hudi.rows(table)
+    our_compaction.make_old(table.path, instant)
+    dying = die_at(r"/\d+(_\d+)?\.commit$")
+    with suppress(Killed):
+        our_compaction.apply_here(
+            our_compaction.make_plan(table.path), storage=lambda ref: dying(open_storage(ref))
+        )
+    ours = {file.name for file in list_base_files(table.path, instant).values()}
+    (table.path / ".hoodie" / "lock").unlink(missing_ok=True)
+    hudi.compact(table, instant)
+
+    assert ours
+    assert not ours & {file.name for file in list_base_files(table.path, instant).values()}
+    assert_rows_and_listing(hudi, table, rows)
+    assert () == our_compaction.make_plan(table.path).tables[0].steps

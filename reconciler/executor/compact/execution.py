@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,7 +11,6 @@ from reconciler.errors import (
     BusyError,
     FormatError,
     ReconcilerError,
-    StorageError,
     UnsupportedError,
 )
 from reconciler.executor.cluster.execution import require_rewriter
@@ -20,7 +19,6 @@ from reconciler.executor.compact.work import (
     CompactionWork,
     check_results,
     group_written_files,
-    list_input_files,
     make_job,
     make_slices,
 )
@@ -29,7 +27,7 @@ from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplyChange, ApplySession
 from reconciler.hudi.load import load_properties
 from reconciler.plans.model import Note
-from reconciler.rewrite.compaction import CompactedSlice
+from reconciler.rewrite.compaction import MISSING, CompactedSlice
 from reconciler.transaction.metadata.rewrite_sync import find_listing_differences
 from reconciler.transaction.publish import find_completion
 from reconciler.transaction.recovery.marked_files import (
@@ -41,7 +39,7 @@ from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import MARKERS, Completion, Ended, RequestedChange
 
 #: errors by which an input file cannot be compacted, as Spark quotes them: the class, then the text
-_OF_INPUT: Final = (FormatError, UnsupportedError, StorageError)
+_OF_INPUT: Final = (FormatError, UnsupportedError)
 
 CompactedSlices = Sequence[CompactedSlice]
 
@@ -114,21 +112,24 @@ def find_input_problem(work: CompactionWork, error: BaseException) -> str | None
     """
     if not isinstance(error, ReconcilerError):
         return None
-    text = str(error)
+    text, is_of_input = str(error), isinstance(error, _OF_INPUT)
     for kind in _OF_INPUT:
         _, mark, quoted = text.partition(f"{kind.__name__}: ")
-        text = quoted if mark else text
-    return text if any(text.startswith(f"{path}: ") for path in _list_inputs(work)) else None
+        if mark:
+            text, is_of_input = quoted, True
+    for path in work.sizes:
+        missing = text.find(f"{path}: {MISSING}")
+        if missing >= 0:
+            return text[missing:]
+        if is_of_input and text.startswith(f"{path}: "):
+            return text
+    return None
 
 
 def make_failed_outcome(instant: str, problem: str) -> StepOutcome:
     """Return the outcome of a compaction that cannot be executed, and why."""
     note = Note("compaction", f"compaction {instant} stays pending: {problem}")
     return StepOutcome(kind="resume", how="failed", warnings=(note,))
-
-
-def _list_inputs(work: CompactionWork) -> Iterator[str]:
-    return (path for operation in work.operations for path in list_input_files(operation))
 
 
 def _check_listing(

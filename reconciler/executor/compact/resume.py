@@ -140,18 +140,20 @@ def _prepare(session: ApplySession, pending: PendingCompaction) -> CompactionWor
         sizes=measure_inputs(pending.operations, state),
         earlier_files=find_earlier_files(state, pending.instant),
     )
-    if facts.merge_refusal:
-        return make_failed_outcome(pending.instant, facts.merge_refusal)
+    problem = _find_problem(session, work)
+    return make_failed_outcome(pending.instant, problem) if problem else work
+
+
+def _find_problem(session: ApplySession, work: CompactionWork) -> str | None:
+    """Return why the input files cannot be merged, as far as nothing of them has to be read."""
+    if work.facts.merge_refusal:
+        return work.facts.merge_refusal
     if lost := find_missing_files(work):
         files = pluralize(len(lost), "file")
-        problem = f"{lost[0]}: {MISSING} ({files} in all); restore it, or roll the compaction back"
-        return make_failed_outcome(pending.instant, problem)
-    groups = build_compaction_groups(work.operations, state, "")
-    for (partition, _), problem in find_cut_logs(
-        session.storage, session.properties, state, groups
-    ).items():
-        return make_failed_outcome(pending.instant, f"partition {partition!r}: {problem}")
-    return work
+        return f"{lost[0]}: {MISSING} ({files} in all); restore it, or roll the compaction back"
+    groups = build_compaction_groups(work.operations, work.state, "")
+    cut = find_cut_logs(session.storage, session.properties, work.state, groups)
+    return next((f"partition {path!r}: {why}" for (path, _), why in cut.items()), None)
 
 
 def _begin_again(session: ApplySession, work: CompactionWork) -> None:
