@@ -15,7 +15,7 @@ from tests.our_compaction import find_timeline
 from tests.selection import examples
 
 #: in whole plans, and of bytes alone
-PLANS, BYTES = examples(5, many=150), examples(40, many=1000)
+PLANS, BYTES = examples(2, many=150), examples(40, many=1000)
 
 
 def list_slices(step):

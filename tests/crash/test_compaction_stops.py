@@ -17,6 +17,8 @@ FINISHED = [".commit", ".compaction.inflight", ".compaction.requested"]
 #: each version and state once
 USUAL = {("0.15.0", "inflight"), ("1.0.2", "requested"), ("1.2.0", "inflight")}
 EVERY = [one if one in USUAL else long(*one) for one in product(VERSIONS, STATES)]
+#: of these an apply is killed in every run of the tests
+KILLED = {("0.15.0", "inflight"), ("1.2.0", "requested")}
 
 
 def get_outcome(result):
@@ -48,7 +50,10 @@ def test_a_compaction_is_finished_and_planned_no_more(tmp_path, version, state):
     assert (0, "nothing") == (again.exit_code, get_outcome(again).how)
 
 
-@pytest.mark.parametrize(("version", "state"), EVERY)
+@pytest.mark.parametrize(
+    ("version", "state"),
+    [one if one in KILLED else long(*one) for one in product(VERSIONS, STATES)],
+)
 @pytest.mark.parametrize("how", ["before", long("after")])
 def test_wherever_the_apply_stops_the_next_one_finishes_it(tmp_path, version, state, how):
     it = make_compacting(version, tmp_path / "first", state)
@@ -57,7 +62,7 @@ def test_wherever_the_apply_stops_the_next_one_finishes_it(tmp_path, version, st
     copy.apply(copy.plan(), around=lambda s: record.append(RecordingStorage(s)) or record[-1])
     changes = sum(len(one.mutations) for one in record)
     assert changes >= 20
-    for at in take_turn(range(1, changes + 1), of=32, turn=len(state) + len(version)):
+    for at in take_turn(range(1, changes + 1), of=48, turn=len(state) + len(version)):
         copy = it.copy(tmp_path / f"{at}")
         plan = copy.plan()
         with pytest.raises(Killed):
