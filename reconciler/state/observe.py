@@ -37,7 +37,7 @@ from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
 from reconciler.spec.model import TableSpec
 from reconciler.state.failed_writes import FailedWritesReader
-from reconciler.state.model import CompletedClean, PendingRollback, TableState
+from reconciler.state.model import CompletedClean, ForeignWrite, PendingRollback, TableState
 from reconciler.state.timeline_reader import (
     ProcessCheck,
     TimelineReader,
@@ -155,6 +155,17 @@ class _Observation:
             return TableListing(files=files, metafile_partitions=frozenset(known))
         return load_listing(self.storage, properties, known, written)
 
+    def _list_other_writes(
+        self, failures: FailedWritesReader, clusterings: Collection[str]
+    ) -> tuple[Instant, ...]:
+        """List pending writes that may be failed, if the spec says what becomes of these."""
+        return failures.list_writes(clusterings) if self._declares_failed_writes else ()
+
+    def _read_foreign_compactions(self, failures: FailedWritesReader) -> tuple[ForeignWrite, ...]:
+        """Read other writers' pending compactions if the spec says what becomes of these."""
+        waiting = failures.list_compactions() if self._declares_pending else ()
+        return failures.read_writes(waiting)
+
     def _read_rollbacks(self, failures: FailedWritesReader) -> tuple[PendingRollback, ...]:
         """Read pending rollbacks if the spec says what becomes of what they undo."""
         if self.check_process is None or not (
@@ -173,12 +184,9 @@ class _Observation:
         if self.check_process is not None:
             pending = reader.find_pending_writes({clustering.instant for clustering in clusterings})
         failures = FailedWritesReader(self.storage, properties, timeline)
-        others: tuple[Instant, ...] = ()
         foreign = tuple(c.instant for c in clusterings if not c.is_ours)
-        if self._declares_failed_writes:
-            others = failures.list_writes({clustering.instant for clustering in clusterings})
+        others = self._list_other_writes(failures, {one.instant for one in clusterings})
         stuck = failures.list_clusterings(foreign if self._declares_pending else ())
-        waiting = failures.list_compactions() if self._declares_pending else ()
         compactions = reader.read_pending_compactions(self.check_process)
         metadata = load_metadata_listing(self.storage, properties, timeline)
         written = {write.requested for write in (*pending, *others, *stuck)}
@@ -205,7 +213,7 @@ class _Observation:
             savepoints=reader.read_savepoints() if self.with_history else (),
             compactions=list_compaction_groups(compactions),
             pending_compactions=compactions,
-            foreign_compactions=failures.read_writes(waiting),
+            foreign_compactions=self._read_foreign_compactions(failures),
             clusterings=list_clustering_slices(clusterings),
             replaced=reader.read_replaced(),
             cleans=cleans,
