@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from reconciler.arrays import to_arrow
 from reconciler.errors import BusyError, FormatError
-from reconciler.hudi.codecs import hfile_writer
 from reconciler.hudi.codecs.avro_binary import decoding
-from reconciler.hudi.metadata.deltacommit import Deltacommit, FileToCreate, NewFileGroup
-from reconciler.hudi.metadata.index_keys import find_record_groups
+from reconciler.hudi.metadata.deltacommit import Deltacommit, FileToCreate
+from reconciler.hudi.metadata.first_groups import build_groups, choose_group_count
 from reconciler.hudi.metadata.listing import partition_key
 from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
 from reconciler.hudi.metadata.record_encoder import BoundWrapper, Cell, ColumnRange, RecordEncoder
@@ -34,8 +32,6 @@ from reconciler.hudi.timeline.instant import Action, State
 #: extra metadata of reconciler's deltacommits: metadata partitions built, indexed columns
 MARK: Final = "reconciler.index"
 COLUMNS: Final = "reconciler.index.columns"
-#: prefix of the file groups' names and their number, as Hudi's defaults
-_GROUPS: Final = {COLUMN_STATS: ("col-stats", 2), PARTITION_STATS: ("partition-stats", 1)}
 #: suffix of an indexer's deltacommit time in version 6 (OperationSuffix)
 _INDEXER: Final = "004"
 _PLANS: Final = frozenset({Action.COMPACTION, Action.LOGCOMPACTION})
@@ -77,7 +73,7 @@ def build_first_writes(
     Raises UnsupportedError for bounds that the index cannot hold.
     """
     records = RecordEncoder(schema=deltacommit.schema, path=ROOT)
-    cells = {name: _CellBuffer() for name in partitions}
+    cells = {name: CellBuffer() for name in partitions}
     partition_ranges: dict[str, list[ColumnRange]] = {}
     for file in files:
         path = partition_key(file.partition)
@@ -94,13 +90,15 @@ def build_first_writes(
     groups = [
         group
         for name in partitions
-        for group in _build_groups(name, cells[name], deltacommit.schema)
+        for group in build_groups(
+            name, choose_group_count(name, 0), *cells[name].to_arrays(), deltacommit.schema
+        )
     ]
     extra = {MARK: ",".join(partitions), COLUMNS: json.dumps([*wrappers], ensure_ascii=False)}
     return deltacommit.build_first_files(groups, extra)
 
 
-class _CellBuffer:
+class CellBuffer:
     """Collects cells in the order they come, with their bytes concatenated.
 
     All keys of a metadata partition have the same length.
@@ -129,27 +127,6 @@ class _CellBuffer:
         )
         buffers = [None, pa.py_buffer(self._ends), pa.py_buffer(self._values)]
         return keys, pa.Array.from_buffers(pa.large_binary(), count, buffers)
-
-
-def _build_groups(partition: str, cells: _CellBuffer, schema: str) -> Iterator[NewFileGroup]:
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.compute as pc  # noqa: PLC0415
-
-    prefix, count = _GROUPS[partition]
-    keys, values = cells.to_arrays()
-    group_numbers = find_record_groups(keys.cast(pa.string()), count)
-    for number in range(count):
-        rows = to_arrow(np.flatnonzero(group_numbers == number))
-        rows = rows.take(pc.sort_indices(keys.take(rows)))
-        data = None
-        if len(rows):
-            group_keys = keys.take(rows).cast(pa.binary())
-            data = hfile_writer.encode_hfile_arrays(
-                group_keys, values, schema, rows=rows, is_base_file=True
-            )
-        yield NewFileGroup(
-            partition=partition, group=f"{prefix}-{number:04}-0", data=data, rows=len(rows)
-        )
 
 
 def find_earlier_builds(table: MetadataTable) -> tuple[str, ...]:

@@ -13,24 +13,18 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.hudi.byte_source import ByteSource
-from reconciler.hudi.codecs import hfile_writer
 from reconciler.hudi.codecs.avro_binary import load_schema_text
-from reconciler.hudi.metadata.deltacommit import Deltacommit, FileToCreate, NewFileGroup
-from reconciler.hudi.metadata.listing import (
-    ALL_PARTITIONS,
-    FileSizes,
-    encode_listing,
-    partition_key,
-)
+from reconciler.hudi.metadata.deltacommit import Deltacommit, FileToCreate
+from reconciler.hudi.metadata.first_groups import build_listing_group
+from reconciler.hudi.metadata.listing import FileSizes
 from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
-from reconciler.hudi.metadata.table import FILES, MetadataTable
+from reconciler.hudi.metadata.table import MetadataTable
 from reconciler.hudi.table.properties import compute_checksum, format_java_properties
 from reconciler.hudi.timeline.active import Timeline
 
 PROPERTIES: Final = f"{ROOT}/.hoodie/hoodie.properties"
 #: the instant of the first deltacommit; Hudi 0.x appends an operation suffix
 _FIRST: Final = {6: "00000000000000010", 8: "00000000000000000", 9: "00000000000000000"}
-_FILE_GROUP: Final = "files-0000-0"
 _META: Final = ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")
 _ALWAYS: Final = {
     "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
@@ -96,8 +90,6 @@ def build_first_listing(
     ``completion_time``: used from version 8 on. ``partitions``: path ("" in a table without
     partitions) -> names and sizes of its data files; may be empty.
     """
-    paths = {partition_key(path): names for path, names in partitions.items()}
-    changes: dict[str, FileSizes] = {ALL_PARTITIONS: dict.fromkeys(paths, 0), **paths}
     schema = load_record_schema(version)
     deltacommit = Deltacommit(
         table=MetadataTable(source, version, Timeline.from_files([]), data),
@@ -105,6 +97,4 @@ def build_first_listing(
         completion_time=completion_time,
         schema=schema,
     )
-    content = hfile_writer.encode_hfile(encode_listing(schema, changes), schema, is_base_file=True)
-    group = NewFileGroup(partition=FILES, group=_FILE_GROUP, data=content, rows=len(changes))
-    return deltacommit.build_first_files([group], {})
+    return deltacommit.build_first_files([build_listing_group(partitions, schema)], {})

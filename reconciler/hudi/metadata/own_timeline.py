@@ -24,9 +24,9 @@ ROOT: Final = ".hoodie/metadata"
 VERSION_8: Final = 8
 
 #: prefix of the instants that created the metadata table
-_SOLO: Final = "00000000000000"
+SOLO: Final = "00000000000000"
 #: version 6: digits of an instant with an operation suffix, three more than in the data table
-_SUFFIXED: Final = 20
+SUFFIXED: Final = 20
 _UNDOING: Final = frozenset({Action.ROLLBACK, Action.RESTORE})
 
 
@@ -86,11 +86,11 @@ class MetadataTimelines:
         for instant in self.timeline.completed({Action.DELTACOMMIT}):
             time = instant.requested
             is_own = (
-                len(time) == _SUFFIXED
+                len(time) == SUFFIXED
                 if self.version < VERSION_8
                 else time not in self._pending_data_instants
             )
-            if is_own or time.startswith(_SOLO):
+            if is_own or time.startswith(SOLO):
                 valid.add(time)
         return frozenset(valid | {i.requested for i in self.timeline.completed(_UNDOING)})
 

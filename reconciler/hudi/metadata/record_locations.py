@@ -17,8 +17,11 @@ import pyarrow as pa
 from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.codecs import hfile_writer
+from reconciler.hudi.metadata.deltacommit import NewFileGroup
+from reconciler.hudi.metadata.first_groups import name_group
 from reconciler.hudi.metadata.index_keys import find_record_groups
 from reconciler.hudi.metadata.record_index import list_global_slices
+from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 
 #: path, size, and the index's value for every key of the file
@@ -59,14 +62,11 @@ def build_location_blocks(
     slices = list_global_slices(table)
     if slices is None:
         raise UnsupportedError("the record index keeps keys per partition")
-    groups = [_GroupKeys() for _ in slices]
-    for number, (path, size, _value) in enumerate(locations):
-        for keys in read_keys(path, size):
-            _distribute_keys(keys, number, groups, path)
+    groups = _read_groups(len(slices), locations, read_keys)
     deleted = [_GroupKeys() for _ in slices]
     for keys in deleted_keys:
         _distribute_keys(keys, 0, deleted, "deleted keys")
-    values = pa.array([value for _path, _size, value in locations], pa.binary())
+    values = _list_values(locations)
     for at, file_slice in enumerate(slices):
         group, groups[at] = groups[at], _GroupKeys()
         deleted_rest, deleted[at] = deleted[at].subtract(group), _GroupKeys()
@@ -75,6 +75,44 @@ def build_location_blocks(
             yield GroupLocations(
                 file_slice=file_slice, rows=count, content=content, deleted_keys=deleted_rest
             )
+
+
+def build_first_locations(
+    locations: Sequence[FileLocation],
+    read_keys: Callable[[str, int], Iterable[Any]],
+    schema: str,
+    *,
+    count: int,
+) -> Iterator[NewFileGroup]:
+    """Yield the file groups of a new record index of ``count`` file groups.
+
+    Works and raises as ``build_location_blocks``.
+    """
+    groups = _read_groups(count, locations, read_keys)
+    values = _list_values(locations)
+    for number in range(count):
+        group, groups[number] = groups[number], _GroupKeys()
+        rows, content = group.encode(values, schema, is_base_file=True) if group.keys else (0, None)
+        yield NewFileGroup(
+            partition=RECORD_INDEX,
+            group=name_group(RECORD_INDEX, number),
+            data=content,
+            rows=rows,
+        )
+
+
+def _read_groups(
+    count: int, locations: Sequence[FileLocation], read_keys: Callable[[str, int], Iterable[Any]]
+) -> list[_GroupKeys]:
+    groups = [_GroupKeys() for _ in range(count)]
+    for number, (path, size, _value) in enumerate(locations):
+        for keys in read_keys(path, size):
+            _distribute_keys(keys, number, groups, path)
+    return groups
+
+
+def _list_values(locations: Sequence[FileLocation]) -> Any:
+    return pa.array([value for _path, _size, value in locations], pa.binary())
 
 
 @dataclass(slots=True)
@@ -99,7 +137,7 @@ class _GroupKeys:
         remaining: list[str] = pc.take(keys, pc.sort_indices(keys)).to_pylist()
         return remaining
 
-    def encode(self, values: Any, schema: str) -> tuple[int, bytes]:
+    def encode(self, values: Any, schema: str, *, is_base_file: bool = False) -> tuple[int, bytes]:
         """Return the number of distinct keys and their HFile."""
         import pyarrow.compute as pc  # noqa: PLC0415
 
@@ -112,7 +150,10 @@ class _GroupKeys:
         is_last[:-1] = to_numpy(pc.not_equal(keys[1:], keys[:-1]))
         if not is_last.all():
             keys, files = (keys.filter(to_arrow(is_last)), files.filter(to_arrow(is_last)))
-        return len(keys), hfile_writer.encode_hfile_arrays(keys, values.take(files), schema)
+        content = hfile_writer.encode_hfile_arrays(
+            keys, values.take(files), schema, is_base_file=is_base_file
+        )
+        return len(keys), content
 
 
 def _distribute_keys(keys: Any, number: int, groups: Sequence[_GroupKeys], path: str) -> None:
