@@ -6,7 +6,6 @@ that the table does not have are not looked for: they hide no row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,10 +15,6 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import Integers, to_arrow, to_numpy
 from reconciler.errors import UnsupportedError
-from reconciler.file_slices.merge.committed_blocks import CommittedInstants
-from reconciler.file_slices.merge.record_keys import read_record_keys
-from reconciler.file_slices.merge.rules import MergeRules
-from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions, read_slice
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.metadata.record_index import (
     FileGroupLocation,
@@ -27,9 +22,9 @@ from reconciler.hudi.metadata.record_index import (
     list_global_slices,
 )
 from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX
-from reconciler.reader.slice_selection import SliceSelection, pick_slices
 from reconciler.state.metadata_differences import CheckBuilder
 from reconciler.verification.checked_table import Advance, CheckedTable
+from reconciler.verification.slice_keys import SliceKeys
 
 #: keys that are looked up together; each lookup reads the log files of the index
 _BATCH_KEYS: Final = 2_000_000
@@ -53,53 +48,8 @@ def check_record_index(table: CheckedTable, advance: Advance) -> CheckBuilder:
         data_timeline=table.state.timeline,
         slices=slices,
     )
-    _Comparison(table=table, index=index, keys=_SliceKeys.open(table), check=check).run(advance)
+    _Comparison(table=table, index=index, keys=SliceKeys.open(table), check=check).run(advance)
     return check
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _SliceKeys:
-    """Reads the keys of current file slices."""
-
-    table: CheckedTable
-    picked: SliceSelection
-    options: SliceReadOptions
-
-    @classmethod
-    def open(cls, table: CheckedTable) -> _SliceKeys:
-        rules = MergeRules.from_properties(table.properties)
-        wanted = dict.fromkeys(name.partition(".")[0] for name in rules.key_columns)
-        options = SliceReadOptions(
-            rules=rules,
-            schema=table.columns.schema,
-            committed=CommittedInstants.from_timeline(
-                table.state.timeline, table_version=table.state.table_version
-            ),
-            columns=tuple(wanted),
-        )
-        return cls(table=table, picked=pick_slices(table.state), options=options)
-
-    def __len__(self) -> int:
-        return len(self.picked)
-
-    def locate(self, at: int) -> FileGroupLocation:
-        """Return partition path and file id of a slice."""
-        files, group = self.picked.files, int(self.picked.group[at])
-        return files.partitions[files.group_partition[group]], files.group_id[group].as_py()
-
-    def read(self, at: int) -> Iterator[Any]:
-        """Yield string arrays of the keys of a slice's rows; raises as ``read_slice``."""
-        picked = self.picked
-        base = int(picked.base[at])
-        path, size = picked.files.locate_file(base) if base >= 0 else (None, 0)
-        logs = [
-            picked.files.locate_file(row)[0]
-            for row in picked.logs[picked.ends[at] : picked.ends[at + 1]].tolist()
-        ]
-        files = SliceFiles(base=path, base_size=size, logs=tuple(logs))
-        where = path or logs[0]
-        for batch in read_slice(files, self.options, self.table.storage):
-            yield read_record_keys(batch, self.options.rules, where)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -108,7 +58,7 @@ class _Comparison:
 
     table: CheckedTable
     index: RecordIndex
-    keys: _SliceKeys
+    keys: SliceKeys
     check: CheckBuilder
     strays: dict[FileGroupLocation, list[tuple[str, int]]] = field(default_factory=dict)
 

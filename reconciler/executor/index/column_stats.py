@@ -242,7 +242,7 @@ class _ColumnStatsBuild:
             return ()
         opened = open_live_metadata(self.storage, properties, timeline)
         schema = read_metadata_listing(opened).schema
-        earlier = find_earlier_builds(opened)
+        earlier = find_earlier_builds(opened, _BOTH)
         defined = self._make_definitions(properties)
         keepings = self._find_keepings(properties.table_version)
         partitions = list_built_partitions(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -129,10 +129,11 @@ class CellBuffer:
         return keys, pa.Array.from_buffers(pa.large_binary(), count, buffers)
 
 
-def find_earlier_builds(table: MetadataTable) -> tuple[str, ...]:
+def find_earlier_builds(table: MetadataTable, partitions: Collection[str]) -> tuple[str, ...]:
     """Return the deltacommits of reconciler's earlier builds, in the order to delete them.
 
-    The folders of their files must be deleted first. Raises BusyError if another writer's plan
+    These are unfinished ones, and those of nothing but ``partitions``. The folders of their files
+    must be deleted first. Raises BusyError if another writer's plan
     or deltacommit is pending on the metadata table's timeline; FormatError.
     """
     own: dict[str, list[TimelineFile]] = {}
@@ -141,7 +142,8 @@ def find_earlier_builds(table: MetadataTable) -> tuple[str, ...]:
     paths: list[str] = []
     for files in own.values():
         files.sort(key=lambda file: -file.instant.state.rank)
-        if _is_build(table, files):
+        built = _find_built(table, files)
+        if built is not None and (not files[0].instant.is_completed or built <= set(partitions)):
             paths += [table.timeline_path(file.name) for file in files]
         elif not files[0].instant.is_completed:
             raise _busy_error(files[0])
@@ -188,19 +190,20 @@ def _busy_error(file: TimelineFile) -> BusyError:
     )
 
 
-def _is_build(table: MetadataTable, files: Sequence[TimelineFile]) -> bool:
-    """Return whether a deltacommit is a build of reconciler, by its extra metadata.
+def _find_built(table: MetadataTable, files: Sequence[TimelineFile]) -> set[str] | None:
+    """Return the partitions that a deltacommit of reconciler builds, None if it builds none.
 
     A deltacommit that was only requested, or whose inflight file is truncated, has done nothing.
     Its writer is dead, because the caller holds the lock and has seen no active writer.
     """
     newest = files[0].instant
     if newest.state is State.REQUESTED:
-        return True
+        return set()
     inflight = next((file for file in files if file.instant.state is State.INFLIGHT), None)
     path = table.timeline_path(inflight.name) if inflight else ""
     data = table.source.read(path) if inflight else b""
     try:
-        return bool(data) and MARK in CommitMetadata.parse(data, path).extra
+        mark = CommitMetadata.parse(data, path).extra.get(MARK) if data else None
     except FormatError:
-        return not newest.is_completed
+        return None if newest.is_completed else set()
+    return None if mark is None else set(mark.split(","))

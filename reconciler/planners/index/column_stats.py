@@ -27,7 +27,6 @@ from reconciler.planners.busy_instant import find_busy_instant
 from reconciler.planners.reasons import pluralize
 
 if TYPE_CHECKING:
-    from reconciler.state.index_state import IndexState
     from reconciler.state.model import TableState
 
 _INFLIGHT: Final = "hoodie.table.metadata.partitions.inflight"
@@ -185,17 +184,23 @@ def _find_obstacles(state: TableState) -> Iterator[str]:
             f"older files have column {min(state.index_state.renamed)} under another name; "
             "rewrite them with Hudi, for example by clustering"
         )
-    yield from _find_unknown_columns(state.index_state, state.table_version)
+    known = state.index_state
+    unknown = find_unknown_column(known.schema, state.table_version, known.hudi_defined)
+    if unknown is not None:
+        yield f"{unknown}; let a Hudi writer build the index"
 
 
-def _find_unknown_columns(known: IndexState, table_version: int) -> Iterator[str]:
-    """Yield the columns that Hudi indexes and we cannot, so files would lack their entries."""
-    for name, kind in _columns_of_writers(known.schema, table_version, known.hudi_defined):
+def find_unknown_column(
+    schema: Any, table_version: int, defined: Collection[str] = ()
+) -> str | None:
+    """Return why a column that Hudi indexes cannot be indexed here, so files would lack entries."""
+    for name, kind in _columns_of_writers(schema, table_version, defined):
         if find_bound_encoding(kind, table_version) is None:
-            yield (
+            return (
                 f"readers rely on entries of column {name} of type {kind}, whose encoding is not "
-                "supported; let a Hudi writer build the index"
+                "supported"
             )
+    return None
 
 
 def _list_leaves(schema: Any) -> Iterator[tuple[str, Any]]:

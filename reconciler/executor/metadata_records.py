@@ -1,0 +1,387 @@
+"""Read what new partitions of the metadata table say: folders, footers and keys.
+
+Like Hudi's own initialisation, it covers every file of a completed write, old file slices too,
+except for the record index and partition_stats, which cover current ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+
+from reconciler.arrays import Integers
+from reconciler.errors import FormatError, UnsupportedError
+from reconciler.executor.index.column_ranges import make_file_ranges, make_unknown_ranges
+from reconciler.file_slices.base_file.settings import BLOOM
+from reconciler.hudi.codecs.bloom import infer_type_code
+from reconciler.hudi.files.names import make_file_path
+from reconciler.hudi.files.table_files import FileKind
+from reconciler.hudi.metadata.bound_encoding import MAX_ENTRIES, BoundEncoding, find_bound_encoding
+from reconciler.hudi.metadata.deltacommit import NewFileGroup
+from reconciler.hudi.metadata.first_groups import (
+    build_groups,
+    build_listing_group,
+    choose_group_count,
+    count_groups,
+)
+from reconciler.hudi.metadata.index_build import CellBuffer, DataFileRanges
+from reconciler.hudi.metadata.index_definitions import (
+    DEFINITIONS,
+    add_column_stats_definition,
+    is_record_index_partitioned,
+    read_defined_columns,
+)
+from reconciler.hudi.metadata.listing import partition_key, read_metadata_listing
+from reconciler.hudi.metadata.new_metadata_table import load_record_schema
+from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
+from reconciler.hudi.metadata.record_encoder import ColumnRange, RecordEncoder
+from reconciler.hudi.metadata.record_locations import build_first_locations
+from reconciler.hudi.metadata.sync_decisions import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    MAX_RECORDS,
+    PARTITION_STATS,
+    RECORD_INDEX,
+)
+from reconciler.hudi.metadata.table import FILES
+from reconciler.hudi.timeline.instant import Action
+from reconciler.index.build import IndexRequest, files_to_batch, read_share
+from reconciler.index.file_keys import find_rows, take_files
+from reconciler.index.footer_tails import FooterTails
+from reconciler.planners.index.column_stats import find_unknown_column, list_indexed_columns
+from reconciler.state.current_files import find_newest_bases, find_newest_logs
+from reconciler.state.footers import parse_footer
+from reconciler.state.index_state_reader import build_file_keys
+from reconciler.storage.parallel import run_parallel
+from reconciler.storage.paths import list_if_exists
+from reconciler.transaction.instants import parse_instant_ms
+from reconciler.transaction.metadata.rebuild import NewPartitions
+from reconciler.verification.checked_table import CheckedTable
+from reconciler.verification.slice_keys import SliceKeys
+
+#: bytes of bloom filters that are in memory at once; by default a filter has half a megabyte
+_MAX_FILTER_BYTES: Final = 1 << 30
+_LET_HUDI: Final = "drop it, and let a Hudi writer build it anew"
+
+
+def read_new_partitions(table: CheckedTable, names: Collection[str], zone: tzinfo) -> NewPartitions:
+    """Return the content of metadata partitions of a table as it is now.
+
+    ``zone``: that of the timeline. Raises UnsupportedError for what only Hudi can build,
+    FormatError, StorageError, and NotFoundError if the table has changed meanwhile.
+    """
+    return _RecordReader(table=table, names=frozenset(names), zone=zone).read()
+
+
+@dataclass(frozen=True, slots=True)
+class _FooterFacts:
+    """Of one base file: its filter's text, and bytes of columns, compressed and not."""
+
+    bloom: str | None
+    sizes: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _RecordReader:
+    table: CheckedTable
+    names: frozenset[str]
+    zone: tzinfo
+
+    def read(self) -> NewPartitions:
+        groups: dict[str, Sequence[NewFileGroup]] = {}
+        if FILES in self.names:
+            groups[FILES] = [build_listing_group(self._list_sizes(), self.schema)]
+        if self.names & {COLUMN_STATS, PARTITION_STATS}:
+            groups |= self._build_stats()
+        if BLOOM_FILTERS in self.names:
+            groups[BLOOM_FILTERS] = self._build_filters()
+        if RECORD_INDEX in self.names:
+            groups[RECORD_INDEX] = self._build_locations()
+        has_stats = COLUMN_STATS in self.names
+        return NewPartitions(
+            groups=groups,
+            newest=self.newest,
+            schema=self.schema,
+            columns=tuple(self.columns) if has_stats else (),
+            definitions=self._make_definitions() if has_stats else None,
+        )
+
+    @cached_property
+    def version(self) -> int:
+        return self.table.properties.table_version
+
+    @cached_property
+    def schema(self) -> str:
+        if FILES in self.names:
+            return load_record_schema(self.version)
+        return read_metadata_listing(self.table.metadata).schema
+
+    @cached_property
+    def records(self) -> RecordEncoder:
+        return RecordEncoder(schema=self.schema, path=ROOT)
+
+    @cached_property
+    def newest(self) -> str | None:
+        """The newest completed instant of any action."""
+        done = (i.requested for i in self.table.state.timeline.instants if i.is_completed)
+        return max(done, default=None)
+
+    @cached_property
+    def listed(self) -> Integers:
+        """The files that are listed, as rows: those of no pending write, as in Hudi.
+
+        In version 6, log files are named after a compaction that has not run, too.
+        """
+        files, instants = self.table.state.files, self.table.state.timeline.instants
+        pending = {i.requested: i.action for i in instants if not i.is_completed}
+        is_done = np.array(
+            [t not in pending and t <= (self.newest or "") for t in files.instants], np.bool_
+        )
+        compacted = self.version < VERSION_8
+        is_base = np.array(
+            [compacted and pending.get(t) == Action.COMPACTION for t in files.instants], np.bool_
+        )
+        if not len(files):
+            return np.zeros(0, np.int64)
+        is_log = files.kind != FileKind.BASE
+        return np.flatnonzero(is_done[files.instant] | (is_log & is_base[files.instant]))
+
+    @cached_property
+    def bases(self) -> Integers:
+        """The listed base files, as rows."""
+        rows: Integers = self.listed[self.table.state.files.kind[self.listed] == FileKind.BASE]
+        return rows
+
+    @cached_property
+    def footers(self) -> dict[int, _FooterFacts]:
+        """The footers of listed base files, by row."""
+        if self.table.properties.base_extension != ".parquet":
+            raise UnsupportedError(
+                f"the base files are {self.table.properties.base_extension} files, of which only "
+                f"Hudi reads the statistics; {_LET_HUDI}"
+            )
+        tails, wanted = FooterTails(self.table.storage), self.columns
+        with_filters = BLOOM_FILTERS in self.names
+
+        def read(row: int) -> _FooterFacts:
+            path, size = self.table.state.files.locate_file(row)
+            footer: Any = parse_footer(tails.read(path, size), path)
+            text = (footer.metadata or {}).get(BLOOM.encode()) if with_filters else None
+            return _FooterFacts(
+                bloom=None if text is None else text.decode("ascii"),
+                sizes=_sum_sizes(footer, wanted),
+            )
+
+        rows = self.bases.tolist()
+        facts = run_parallel(read, rows, parallelism=self.table.parallelism)
+        return dict(zip(rows, facts, strict=True))
+
+    def _list_sizes(self) -> dict[str, dict[str, int | None]]:
+        """Return names and sizes of the listed files of every partition."""
+        state = self.table.state
+        sizes: dict[str, dict[str, int | None]] = {
+            path: {} for path in state.files.partitions if path in state.metafile_partitions
+        }
+        for row in self.listed.tolist():
+            partition, name = self.table.name_file(row)
+            sizes.setdefault(partition, {})[name] = int(state.files.size[row])
+        return sizes
+
+    # --- column_stats and partition_stats ---------------------------------------------------------
+
+    @cached_property
+    def columns(self) -> Mapping[str, Any]:
+        """The columns of column_stats, with their Arrow types."""
+        if not self.names & {COLUMN_STATS, PARTITION_STATS}:
+            return {}
+        defined = read_defined_columns(self.table.storage) if self.version >= VERSION_8 else ()
+        columns = self.table.columns
+        self._check_columns(columns, defined)
+        return list_indexed_columns(columns.schema, self.version, defined)
+
+    def _check_columns(self, columns: Any, defined: Collection[str]) -> None:
+        problem = columns.problem
+        if problem is None and self.table.properties.bootstrap_base is not None:
+            problem = "the table was bootstrapped, so columns of its files are in other files"
+        if problem is None and columns.renamed:
+            problem = f"older files have column {min(columns.renamed)} under another name"
+        if problem is None:
+            problem = find_unknown_column(columns.schema, self.version, defined)
+        if problem is not None:
+            raise UnsupportedError(f"column_stats cannot be rebuilt: {problem}; {_LET_HUDI}")
+
+    @cached_property
+    def _encodings(self) -> dict[str, BoundEncoding]:
+        encodings = {}
+        for column, kind in self.columns.items():
+            encoding = find_bound_encoding(kind, self.version)
+            assert encoding is not None, "list_indexed_columns gives none without"
+            encodings[column] = encoding
+        return encodings
+
+    def _build_stats(self) -> dict[str, Sequence[NewFileGroup]]:
+        """Build column_stats of every listed file, and partition_stats of current ones."""
+        wrappers = {column: encoding.wrapper for column, encoding in self._encodings.items()}
+        if len(self.listed) * len(wrappers) > MAX_ENTRIES:
+            raise UnsupportedError(
+                f"{len(self.listed)} files with {len(wrappers)} columns need more than "
+                f"{MAX_ENTRIES} entries of column_stats; {_LET_HUDI}"
+            )
+        view = self.table.state.view
+        current = {*find_newest_bases(view).tolist(), *find_newest_logs(view).tolist()}
+        cells, merged = CellBuffer(), CellBuffer()
+        whole: dict[str, Sequence[ColumnRange]] = {}
+        for row, file in self._list_ranges():
+            path = partition_key(file.partition)
+            cells.add(self.records.encode_column_stats(path, file.name, file.ranges, wrappers))
+            if row in current:
+                earlier = whole.get(path)
+                whole[path] = (
+                    file.ranges
+                    if earlier is None
+                    else [a.merge(b) for a, b in zip(earlier, file.ranges, strict=True)]
+                )
+        groups = {COLUMN_STATS: self._spread(COLUMN_STATS, cells)}
+        if PARTITION_STATS in self.names:
+            for path, ranges in whole.items():
+                merged.add(self.records.encode_partition_stats(path, ranges, wrappers))
+            groups[PARTITION_STATS] = self._spread(PARTITION_STATS, merged)
+        return {name: group for name, group in groups.items() if name in self.names}
+
+    def _list_ranges(self) -> Iterator[tuple[int, DataFileRanges]]:
+        """Yield the ranges of listed files; those of log files are unknown."""
+        columns, files = self.table.columns, self.table.state.files
+        request = IndexRequest(
+            columns=tuple(self.columns),
+            schema=columns.schema,
+            supplied=columns.find_supplied(self.columns, self.table.properties),
+        )
+        keys = build_file_keys(self.table.state, self.bases)
+        built = read_share(
+            self.table.storage, request, files_to_batch(keys), progress=lambda _count: None
+        )
+        if built.problems:
+            raise FormatError(built.problems[0], "cannot be indexed", "drop column_stats")
+        index = take_files(built.index, find_rows(built.index, keys))
+        ranges = make_file_ranges(index, self._encodings)
+        for row, file in zip(self.bases.tolist(), ranges, strict=True):
+            yield row, replace(file, ranges=self._add_sizes(row, file.ranges))
+        if self.version < VERSION_8:
+            return
+        for row in self.listed[files.kind[self.listed] == FileKind.LOG].tolist():
+            yield row, make_unknown_ranges(*self.table.name_file(row), self._encodings)
+
+    def _add_sizes(self, row: int, ranges: Sequence[ColumnRange]) -> list[ColumnRange]:
+        sizes = self.footers[row].sizes
+        sized = []
+        for one in ranges:
+            size, plain = sizes.get(one.column, (0, 0))
+            sized.append(replace(one, size=size, plain_size=plain))
+        return sized
+
+    def _make_definitions(self) -> bytes | None:
+        """Return the new index definitions; None if the table's version has none."""
+        if self.version < VERSION_8:
+            return None
+        path = self.table.properties.raw.get("hoodie.table.index.defs.path")
+        if path and path != DEFINITIONS:
+            raise UnsupportedError(
+                f"the table keeps the definitions of its indexes in {path}; {_LET_HUDI}"
+            )
+        storage, (folder, _, name) = self.table.storage, DEFINITIONS.rpartition("/")
+        exists = any(entry.name == name for entry in list_if_exists(storage, folder))
+        data = storage.read(DEFINITIONS) if exists else None
+        return add_column_stats_definition(data, tuple(self.columns), self.version)
+
+    # --- bloom_filters and record_index -----------------------------------------------------------
+
+    def _build_filters(self) -> Sequence[NewFileGroup]:
+        """Build the filters of listed base files; a file without one has no record."""
+        cells, total = CellBuffer(), 0
+        for row in self.bases.tolist():
+            text = self.footers[row].bloom
+            if text is None:
+                continue
+            total += len(text)
+            if total > _MAX_FILTER_BYTES:
+                raise UnsupportedError(
+                    f"the bloom filters have more than {_MAX_FILTER_BYTES} bytes; {_LET_HUDI}"
+                )
+            partition, name = self.table.name_file(row)
+            code = infer_type_code(text, make_file_path(partition, name))
+            cell = self.records.encode_bloom_filter(
+                partition_key(partition), name, self.newest or "", code, text
+            )
+            cells.add([cell])
+        return self._spread(BLOOM_FILTERS, cells)
+
+    def _build_locations(self) -> Sequence[NewFileGroup]:
+        """Build the location of every key of current file slices."""
+        if is_record_index_partitioned(self.table.storage):
+            raise UnsupportedError(f"the record index keeps keys per partition; {_LET_HUDI}")
+        slices = SliceKeys.open(self.table)
+        count = 0
+
+        def read(_path: str, at: int) -> Iterator[Any]:
+            nonlocal count
+            for keys in slices.read(at):
+                count += len(keys)
+                if count > MAX_RECORDS:
+                    raise UnsupportedError(
+                        f"the table has more than {MAX_RECORDS} rows to locate; {_LET_HUDI}"
+                    )
+                yield keys.cast("string")
+
+        locations = [
+            (*self._locate_slice(slices, at), self._encode_slice(slices, at))
+            for at in range(len(slices))
+        ]
+        groups = self._choose_count(RECORD_INDEX)
+        return list(build_first_locations(locations, read, self.schema, count=groups))
+
+    @staticmethod
+    def _locate_slice(slices: SliceKeys, at: int) -> tuple[str, int]:
+        """Return a path for messages, and the slice's number in place of a size."""
+        return make_file_path(*slices.locate(at)), at
+
+    def _encode_slice(self, slices: SliceKeys, at: int) -> bytes:
+        """Return the record of every key of a slice, which has the slice's instant."""
+        files, picked = slices.picked.files, slices.picked
+        base = int(picked.base[at])
+        row = base if base >= 0 else int(picked.logs[picked.ends[at]])
+        instant = files.instants[files.instant[row]]
+        partition, file_id = slices.locate(at)
+        return self.records.encode_record_location(
+            partition, file_id, parse_instant_ms(instant, self.zone)
+        )
+
+    def _spread(self, partition: str, cells: CellBuffer) -> list[NewFileGroup]:
+        count = self._choose_count(partition)
+        return list(build_groups(partition, count, *cells.to_arrays(), self.schema))
+
+    def _choose_count(self, partition: str) -> int:
+        """Return the number of file groups: as many as there are, which its writer chose."""
+        entries = list_if_exists(self.table.storage, f"{ROOT}/{partition}")
+        known = count_groups(partition, (entry.name for entry in entries))
+        return choose_group_count(partition, 0) if known is None else known
+
+
+def _sum_sizes(footer: Any, columns: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Return compressed and uncompressed bytes of columns."""
+    sizes: dict[str, tuple[int, int]] = {}
+    for group in range(footer.num_row_groups if columns else 0):
+        row_group = footer.row_group(group)
+        for at in range(row_group.num_columns):
+            chunk = row_group.column(at)
+            if chunk.path_in_schema in columns:
+                size, plain = sizes.get(chunk.path_in_schema, (0, 0))
+                sizes[chunk.path_in_schema] = (
+                    size + chunk.total_compressed_size,
+                    plain + chunk.total_uncompressed_size,
+                )
+    return sizes
