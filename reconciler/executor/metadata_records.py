@@ -6,7 +6,7 @@ except for the record index and partition_stats, which cover current ones.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import cached_property
@@ -72,8 +72,9 @@ _LET_HUDI: Final = "drop it, and let a Hudi writer build it anew"
 def read_new_partitions(table: CheckedTable, names: Collection[str], zone: tzinfo) -> NewPartitions:
     """Return the content of metadata partitions of a table as it is now.
 
-    ``zone``: that of the timeline. Raises UnsupportedError for what only Hudi can build,
-    FormatError, StorageError, and NotFoundError if the table has changed meanwhile.
+    ``zone``: that of the timeline. What only Hudi can build is an obstacle in the result. Raises
+    FormatError, UnsupportedError if nothing can be built, StorageError, and NotFoundError if the
+    table has changed meanwhile.
     """
     return _RecordReader(table=table, names=frozenset(names), zone=zone).read()
 
@@ -94,21 +95,33 @@ class _RecordReader:
 
     def read(self) -> NewPartitions:
         groups: dict[str, Sequence[NewFileGroup]] = {}
-        if FILES in self.names:
-            groups[FILES] = [build_listing_group(self._list_sizes(), self.schema)]
-        if self.names & {COLUMN_STATS, PARTITION_STATS}:
-            groups |= self._build_stats()
-        if BLOOM_FILTERS in self.names:
-            groups[BLOOM_FILTERS] = self._build_filters()
-        if RECORD_INDEX in self.names:
-            groups[RECORD_INDEX] = self._build_locations()
-        has_stats = COLUMN_STATS in self.names
+        obstacles: dict[str, str] = {}
+        for names, build in self._list_builders():
+            wanted = self.names.intersection(names)
+            try:
+                if wanted:
+                    groups |= build()
+            except (FormatError, UnsupportedError) as problem:
+                obstacles |= dict.fromkeys(wanted, str(problem))
+        has_stats = COLUMN_STATS in groups
         return NewPartitions(
             groups=groups,
             newest=self.newest,
             schema=self.schema,
             columns=tuple(self.columns) if has_stats else (),
             definitions=self._make_definitions() if has_stats else None,
+            obstacles=obstacles,
+        )
+
+    def _list_builders(
+        self,
+    ) -> tuple[tuple[tuple[str, ...], Callable[[], dict[str, Sequence[NewFileGroup]]]], ...]:
+        """Return how to build partitions; those that are built together fail together."""
+        return (
+            ((FILES,), lambda: {FILES: [build_listing_group(self._list_sizes(), self.schema)]}),
+            ((COLUMN_STATS, PARTITION_STATS), self._build_stats),
+            ((BLOOM_FILTERS,), lambda: {BLOOM_FILTERS: self._build_filters()}),
+            ((RECORD_INDEX,), lambda: {RECORD_INDEX: self._build_locations()}),
         )
 
     @cached_property
@@ -165,7 +178,7 @@ class _RecordReader:
                 f"the base files are {self.table.properties.base_extension} files, of which only "
                 f"Hudi reads the statistics; {_LET_HUDI}"
             )
-        tails, wanted = FooterTails(self.table.storage), self.columns
+        tails, wanted = FooterTails(self.table.storage), self._sized_columns
         with_filters = BLOOM_FILTERS in self.names
 
         def read(row: int) -> _FooterFacts:
@@ -180,6 +193,14 @@ class _RecordReader:
         rows = self.bases.tolist()
         facts = run_parallel(read, rows, parallelism=self.table.parallelism)
         return dict(zip(rows, facts, strict=True))
+
+    @cached_property
+    def _sized_columns(self) -> Collection[str]:
+        """The columns whose bytes column_stats records, none if it cannot be built."""
+        try:
+            return self.columns
+        except UnsupportedError:
+            return ()
 
     def _list_sizes(self) -> dict[str, dict[str, int | None]]:
         """Return names and sizes of the listed files of every partition."""
@@ -226,6 +247,7 @@ class _RecordReader:
 
     def _build_stats(self) -> dict[str, Sequence[NewFileGroup]]:
         """Build column_stats of every listed file, and partition_stats of current ones."""
+        self._make_definitions()  # refuses before anything is read
         wrappers = {column: encoding.wrapper for column, encoding in self._encodings.items()}
         if len(self.listed) * len(wrappers) > MAX_ENTRIES:
             raise UnsupportedError(
@@ -266,7 +288,7 @@ class _RecordReader:
             self.table.storage, request, files_to_batch(keys), progress=lambda _count: None
         )
         if built.problems:
-            raise FormatError(built.problems[0], "cannot be indexed", "drop column_stats")
+            raise UnsupportedError(f"{built.problems[0]}: its columns are unknown")
         index = take_files(built.index, find_rows(built.index, keys))
         ranges = make_file_ranges(index, self._encodings)
         for row, file in zip(self.bases.tolist(), ranges, strict=True):
@@ -366,6 +388,8 @@ class _RecordReader:
 
     def _choose_count(self, partition: str) -> int:
         """Return the number of file groups: as many as there are, which its writer chose."""
+        if partition not in self.table.properties.metadata_partitions:
+            return choose_group_count(partition, 0)  # what there is may be incomplete
         entries = list_if_exists(self.table.storage, f"{ROOT}/{partition}")
         known = count_groups(partition, (entry.name for entry in entries))
         return choose_group_count(partition, 0) if known is None else known

@@ -1,7 +1,8 @@
 """Run a reviewed repair of Hudi's metadata table, and verify it at the end of an apply.
 
 A repair has no instant of its own. Under the table's lock, partitions are taken out of the table's
-properties before their files are deleted, so no reader sees a partition without its files.
+properties before their files are deleted, so no reader sees a partition without its files. Those
+that are built anew are listed there last.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import BusyError, ReconcilerError
+from reconciler.errors import BusyError, NotFoundError, ReconcilerError
 from reconciler.executor.fresh_plan import FreshPlan
+from reconciler.executor.metadata_records import read_new_partitions
 from reconciler.executor.outcomes import LeftRepair, MetadataOutcome
 from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession, LockedApplyChange
@@ -20,17 +22,24 @@ from reconciler.hudi.metadata.table import FILES
 from reconciler.planners.busy_instant import find_busy_instant
 from reconciler.plans.model import MetadataStep, Note
 from reconciler.transaction.metadata.live_partitions import drop_metadata_table, drop_partitions
+from reconciler.transaction.metadata.rebuild import (
+    NewPartitions,
+    list_partitions,
+    replace_partitions,
+)
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Ended, run_change
+from reconciler.verification.checked_table import CheckedTable
 from reconciler.verification.listing import has_moved
 from reconciler.verification.verify import verify_metadata
 
 if TYPE_CHECKING:
+    from reconciler.hudi.timeline.active import Timeline
     from reconciler.state.metadata_differences import MetadataDifference, MetadataVerification
     from reconciler.state.model import TableState
 
 _RULE: Final = "metadata"
-_OTHERS_NOW: Final = "a plan made now would drop {}, which was not reviewed: plan again"
+_OTHERS_NOW: Final = "a plan made now would {} {}, which was not reviewed: plan again"
 #: differences that the result names
 _MAX_NAMED: Final = 5
 
@@ -38,17 +47,19 @@ _MAX_NAMED: Final = 5
 def run_metadata_repair(
     session: ApplySession, step: MetadataStep, fresh: FreshPlan | None
 ) -> StepOutcome:
-    """Drop the reviewed metadata partitions that still differ; the lock is taken here.
+    """Drop or rebuild the reviewed metadata partitions that still differ; the lock is taken here.
 
     ``fresh`` is a plan that was made just now, if there is one. Raises BusyError while other work
     is pending, StorageError, FormatError, and as ``ApplySession.make_fresh_plan``.
     """
-    return run_change(_MetadataRepair(session=session, fresh=fresh, step=step))
+    if step.change == "rebuild":
+        return run_change(_MetadataRebuild(session=session, fresh=fresh, step=step))
+    return run_change(_MetadataDrop(session=session, fresh=fresh, step=step))
 
 
 @dataclass(kw_only=True, eq=False)
-class _MetadataRepair(LockedApplyChange[FreshPlan, StepOutcome]):
-    """A reviewed repair. It has no instant of its own and ends under the lock."""
+class _MetadataDrop(LockedApplyChange[FreshPlan, StepOutcome]):
+    """A reviewed drop. It has no instant of its own and ends under the lock."""
 
     activity = "the metadata table was being repaired"
     request_phase = "metadata"
@@ -66,14 +77,7 @@ class _MetadataRepair(LockedApplyChange[FreshPlan, StepOutcome]):
     ) -> Ended[StepOutcome] | None:
         """Drop the partitions; None if the timeline has moved since they were compared."""
         session = self.session
-        timeline = session.reload_timeline()
-        busy = find_busy_instant(timeline)
-        if busy is not None:
-            raise BusyError(
-                f"{session.name}: {busy.file_name} is pending and may rely on the metadata table "
-                "as it is; run again when it is completed or was rolled back"
-            )
-        if has_moved(prepared.state.timeline, timeline):
+        if _load_quiet_timeline(session, prepared) is None:
             return None
         names, left = _select_partitions(self.step, prepared)
         if names:
@@ -88,21 +92,114 @@ class _MetadataRepair(LockedApplyChange[FreshPlan, StepOutcome]):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NewContent:
+    """What is to be written, read from the table of ``fresh``; ``new``: None for nothing."""
+
+    fresh: FreshPlan
+    new: NewPartitions | None
+    left: tuple[LeftRepair, ...]
+
+
+@dataclass(kw_only=True, eq=False)
+class _MetadataRebuild(LockedApplyChange[_NewContent, StepOutcome]):
+    """A reviewed rebuild: it reads the table without the lock, and writes under it."""
+
+    activity = "the metadata table was being rebuilt"
+    request_phase = "metadata"
+    refusable = "metadata"
+
+    step: MetadataStep
+
+    def prepare(self) -> _NewContent:
+        fresh = self.take_fresh_plan()
+        names, left = _select_partitions(self.step, fresh)
+        if not names:
+            return _NewContent(fresh=fresh, new=None, left=left)
+        session = self.session
+        table = CheckedTable.open(session.storage, fresh.state, 1.0)
+        try:
+            new = read_new_partitions(table, names, session.publisher.zone)
+        except NotFoundError as gone:
+            raise BusyError(
+                f"{session.name}: {gone.path} has vanished while it was read, because the table "
+                "is being written; run again"
+            ) from gone
+        return _NewContent(fresh=fresh, new=new, left=left)
+
+    def request(
+        self,
+        prepared: _NewContent,
+        should_wait: ShouldWait,  # noqa: ARG002
+    ) -> Ended[StepOutcome] | None:
+        """Write the partitions; None if the timeline has moved before anything was changed."""
+        session = self.session
+        timeline = _load_quiet_timeline(session, prepared.fresh)
+        if timeline is None:
+            return None
+        new = prepared.new
+        if new is None or not new.groups:
+            return Ended(_describe_rebuild(prepared, ()))
+        names = replace_partitions(session, timeline, new)
+        if _load_quiet_timeline(session, prepared.fresh) is None:
+            raise BusyError(
+                f"{session.name}: another writer has written without the lock while "
+                f"{' and '.join(names)} were built, so they are not listed, and nobody reads them; "
+                "plan again"
+            )
+        list_partitions(session, names, new)
+        return Ended(_describe_rebuild(prepared, names))
+
+
+def _describe_rebuild(done: _NewContent, names: tuple[str, ...]) -> StepOutcome:
+    """Return the outcome; with the whole table, what cannot be built is dropped."""
+    obstacles = {} if done.new is None else done.new.obstacles
+    is_whole = FILES in names
+    left = [LeftRepair((name,), why) for name, why in sorted(obstacles.items())]
+    notes = [Note(_RULE, f"{one.partitions[0]} was dropped: {one.because}") for one in left]
+    return StepOutcome(
+        kind="metadata",
+        how="completed" if names else "nothing",
+        repaired=MetadataOutcome(
+            dropped=tuple(sorted(obstacles)) if is_whole else (),
+            rebuilt=tuple(sorted(names)),
+            left=done.left if is_whole else (*done.left, *left),
+        ),
+        warnings=tuple(notes) if is_whole else (),
+    )
+
+
+def _load_quiet_timeline(session: ApplySession, fresh: FreshPlan) -> Timeline | None:
+    """Return the timeline, None if it has moved. Raises BusyError while other work is pending."""
+    timeline = session.reload_timeline()
+    busy = find_busy_instant(timeline)
+    if busy is not None:
+        raise BusyError(
+            f"{session.name}: {busy.file_name} is pending and may rely on the metadata table "
+            "as it is; run again when it is completed or was rolled back"
+        )
+    return None if has_moved(fresh.state.timeline, timeline) else timeline
+
+
 def _select_partitions(
     step: MetadataStep, fresh: FreshPlan
 ) -> tuple[tuple[str, ...], tuple[LeftRepair, ...]]:
-    """Return the partitions to drop, of the review and of a plan made now, and what is left."""
+    """Return the partitions to repair, of the review and of a plan made now, and what is left."""
     now = [
         other
         for other in fresh.plan.steps
-        if isinstance(other, MetadataStep) and set(other.partitions) & set(step.partitions)
+        if isinstance(other, MetadataStep)
+        and other.change == step.change
+        and set(other.partitions) & set(step.partitions)
     ]
     names: set[str] = set()
     left: list[LeftRepair] = []
     for other in now:
         unreviewed = sorted(set(other.partitions) - set(step.partitions))
         if unreviewed:
-            left.append(LeftRepair(other.partitions, _OTHERS_NOW.format(", ".join(unreviewed))))
+            left.append(
+                LeftRepair(other.partitions, _OTHERS_NOW.format(step.change, ", ".join(unreviewed)))
+            )
         else:
             names.update(other.partitions)
     return tuple(sorted(names)), tuple(left)
@@ -113,7 +210,7 @@ def _drop(session: ApplySession, names: tuple[str, ...]) -> None:
     if FILES in names:
         drop_metadata_table(session.storage, properties)
     else:
-        drop_partitions(session.storage, properties, names)
+        drop_partitions(session.storage, properties, names, rebuilt=())
 
 
 def verify_after_apply(session: ApplySession, before: TableState) -> Iterator[StepOutcome]:

@@ -163,8 +163,10 @@ class MetadataOutcome:
 
     ``dropped``: metadata partitions that were dropped. ``left``: reviewed ones that stay.
     ``compared``: number of entries that a verification at the end compared; None without one.
+    ``rebuilt``: metadata partitions that were built anew; None for no rebuild.
     """
 
     dropped: tuple[str, ...] = ()
     left: tuple[LeftRepair, ...] = field(default=(), metadata={"name": "leftOut"})
     compared: int | None = None
+    rebuilt: tuple[str, ...] | None = field(default=None, metadata={"optional": True})

@@ -234,13 +234,13 @@ class IndexStep:
 class MetadataStep:
     """Repair partitions of Hudi's metadata table that differ from the table's files.
 
-    ``change``: they are dropped, so that readers list and open files instead. ``partitions``: of
-    the metadata table, sorted; with ``files`` among them it is dropped whole. ``differences``: how
-    many entries differ.
+    ``change``: they are dropped, so that readers list and open files instead, or built anew.
+    ``partitions``: of the metadata table, sorted; with ``files`` among them all of it is dropped or
+    made anew. ``differences``: how many entries differ.
     """
 
     kind: Literal["metadata"] = "metadata"
-    change: Literal["drop"] = "drop"
+    change: Literal["drop", "rebuild"] = "drop"
     partitions: tuple[str, ...]
     because: str
     differences: int

@@ -13,6 +13,9 @@ from reconciler.render import words
 def describe_repair(outcome: StepOutcome, done: MetadataOutcome) -> str:
     """Return what happened to the metadata table, as one clause."""
     took = words.format_time_taken(outcome.seconds)
+    if done.rebuilt:
+        names = "the metadata table" if FILES in done.rebuilt else " and ".join(done.rebuilt)
+        return f"rebuilt {names}{took}"
     if done.dropped:
         names = "the metadata table" if FILES in done.dropped else " and ".join(done.dropped)
         return f"dropped {names}; readers list and open files instead{took}"
@@ -26,7 +29,7 @@ def describe_repair(outcome: StepOutcome, done: MetadataOutcome) -> str:
 def sum_repairs(tables: Iterable[TableResult]) -> str:
     """Return how many metadata tables were repaired; empty if none was."""
     done = sum(
-        bool(outcome.repaired and outcome.repaired.dropped)
+        bool(outcome.repaired and (outcome.repaired.dropped or outcome.repaired.rebuilt))
         for table in tables
         for outcome in table.outcomes
     )

@@ -137,7 +137,8 @@ def _clean_lines(
 def _metadata_lines(step: MetadataStep, terminal: Terminal, refused_by: str) -> Iterator[str]:
     is_whole = FILES in step.partitions
     names = "the whole metadata table" if is_whole else " and ".join(step.partitions)
-    yield from terminal.step("- metadata", terminal.warn, f"drops {names}", refused_by)
+    sign, does = ("~", "rebuilds") if step.change == "rebuild" else ("-", "drops")
+    yield from terminal.step(f"{sign} metadata", terminal.warn, f"{does} {names}", refused_by)
     yield from terminal.detail(step.because)
 
 

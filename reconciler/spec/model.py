@@ -152,7 +152,7 @@ class MetadataUpkeep:
     """
 
     verify: Literal["each-apply", "never"] = "never"
-    repair: Literal["drop", "report"] = "report"
+    repair: Literal["drop", "rebuild", "report"] = "report"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

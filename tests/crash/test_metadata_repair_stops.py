@@ -215,7 +215,7 @@ def test_differences_are_only_reported_unless_the_spec_wants_a_drop(tmp_path):
 
     assert () == table.steps
     assert ["metadata"] == [note.rule for note in table.warnings]
-    assert "declare metadata.repair: drop to drop it" in table.warnings[0].because
+    assert "declare metadata.repair: rebuild or drop" in table.warnings[0].because
 
 
 def test_a_plan_compares_only_the_listing_unless_the_spec_wants_more(tmp_path):

@@ -18,6 +18,8 @@ from typing import Final, Self
 from reconciler.errors import FormatError, UnsupportedError
 
 KNOWN_VERSIONS: Final = (6, 8, 9)
+#: names the metadata partitions that reconciler has begun to build anew, until they are listed
+REBUILT: Final = "reconciler.metadata.rebuild"
 _LAYOUTS: Final = {6: 1, 8: 2, 9: 2}
 _TYPES: Final = ("COPY_ON_WRITE", "MERGE_ON_READ")
 #: a key up to its first unescaped separator, the separator, the value
@@ -156,13 +158,45 @@ def replace_value(data: bytes, key: str, value: str, path: str) -> bytes:
     written = f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}"
     lines = re.split(r"(\r\n|\n|\r)", data.decode("iso-8859-1"))
     for at, line in enumerate(lines[::2]):
-        is_entry = line.strip(" \t\f") and line.lstrip(" \t\f")[0] not in "#!"
-        if is_entry and not line.endswith("\\") and _split_entry(line.lstrip(" \t\f"))[0] == key:
+        if _is_entry(line, key):
             lines[2 * at] = written
     after = "".join(lines).encode("iso-8859-1")
     if key not in before or parse_java_properties(after, path) != before | {key: value}:
         raise FormatError(path, f"{key} has no line of its own", _REMEDY)
     return after
+
+
+def parse_rebuilt_partitions(raw: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the metadata partitions that reconciler has begun to build anew, sorted.
+
+    >>> parse_rebuilt_partitions({REBUILT: "files,column_stats"}), parse_rebuilt_partitions({})
+    (('column_stats', 'files'), ())
+    """
+    return tuple(sorted(filter(None, (name.strip() for name in raw.get(REBUILT, "").split(",")))))
+
+
+def remove_key(data: bytes, key: str, path: str) -> bytes:
+    r"""Remove an entry; every other byte stays. Raises FormatError without a line of its own.
+
+    >>> remove_key(b"#Tue\na=1,2\nb=3\n", "a", "x"), remove_key(b"b=3", "a", "x")
+    (b'#Tue\nb=3\n', b'b=3')
+    """
+    before = parse_java_properties(data, path)
+    if key not in before:
+        return data
+    lines = re.split(r"(?<=\n)", data.decode("iso-8859-1"))
+    kept = [line for line in lines if not _is_entry(line.rstrip("\r\n"), key)]
+    after = "".join(kept).encode("iso-8859-1")
+    if parse_java_properties(after, path) != {k: v for k, v in before.items() if k != key}:
+        raise FormatError(path, f"{key} has no line of its own", _REMEDY)
+    return after
+
+
+def _is_entry(line: str, key: str) -> bool:
+    """Return whether a line, without its end, is the whole entry of a key."""
+    text = line.lstrip(" \t\f")
+    is_whole = bool(text) and text[0] not in "#!" and not line.endswith("\\")
+    return is_whole and _split_entry(text)[0] == key
 
 
 def _logical_lines(text: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ column_stats, and a secondary index finds rows by the record index.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +17,7 @@ from reconciler.hudi.metadata.sync_decisions import (
     RECORD_INDEX,
 )
 from reconciler.hudi.metadata.table import FILES
+from reconciler.hudi.table.properties import parse_rebuilt_partitions
 from reconciler.planners.busy_instant import find_busy_instant
 from reconciler.plans.model import MetadataStep, Note
 from reconciler.spec.model import TableSpec
@@ -33,7 +34,7 @@ _GROUPS: Final = (
 )
 #: prefixes of indexes that no writer builds anew by itself
 _DEFINED_BY_USERS: Final = {"secondary_index_": "secondary", "expr_index_": "expression"}
-_REPORT: Final = "reconciler verify names each; declare metadata.repair: drop to drop it"
+_REPORT: Final = "reconciler verify names each; declare metadata.repair: rebuild or drop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +47,16 @@ class MetadataDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Repair:
-    """Partitions that are repaired together. ``obstacle``: why they cannot be dropped."""
+    """Partitions that are repaired together.
+
+    ``obstacle``: why they cannot be dropped. ``is_unread``: nobody reads what is left of them.
+    """
 
     partitions: tuple[str, ...]
     differences: int
     because: str
     obstacle: str | None = None
+    is_unread: bool = False
 
 
 def plan_metadata(spec: TableSpec, state: TableState) -> MetadataDecision:
@@ -60,7 +65,12 @@ def plan_metadata(spec: TableSpec, state: TableState) -> MetadataDecision:
     if spec.metadata is None or found is None:
         return MetadataDecision()
     busy = _find_busy_work(state)
-    repairs = _find_repairs(found, state.metadata_partitions, is_busy=busy is not None)
+    unfinished: tuple[str, ...] = ()
+    if spec.metadata.repair == "rebuild":
+        rebuilt = parse_rebuilt_partitions(state.properties)
+        unfinished = tuple(name for name in rebuilt if name not in state.metadata_partitions)
+    live = state.metadata_partitions
+    repairs = _find_repairs(found, live, unfinished, is_busy=busy is not None)
     warnings = list(_warn_of_own_index(found))
     steps = []
     for repair in repairs:
@@ -68,11 +78,12 @@ def plan_metadata(spec: TableSpec, state: TableState) -> MetadataDecision:
         if spec.metadata.repair == "report":
             warnings.append(Note(RULE, f"{repair.because}; {_REPORT}"))
         elif obstacle is not None:
-            warnings.append(Note(RULE, f"{repair.because}; it is not dropped: {obstacle}"))
+            done = "rebuilt" if spec.metadata.repair == "rebuild" else "dropped"
+            warnings.append(Note(RULE, f"{repair.because}; it is not {done}: {obstacle}"))
         else:
             steps.append(
                 MetadataStep(
-                    change="drop",
+                    change="drop" if repair.is_unread else spec.metadata.repair,
                     partitions=repair.partitions,
                     because=repair.because,
                     differences=repair.differences,
@@ -82,18 +93,31 @@ def plan_metadata(spec: TableSpec, state: TableState) -> MetadataDecision:
 
 
 def _find_repairs(
-    found: MetadataVerification, live: Collection[str], *, is_busy: bool
+    found: MetadataVerification,
+    live: Collection[str],
+    unfinished: Sequence[str],
+    *,
+    is_busy: bool,
 ) -> Iterator[_Repair]:
     """Yield what must be repaired; a wrong file listing needs the whole metadata table.
 
-    While a writer is at work, folders that are not listed may be its new indexes.
+    ``unfinished``: partitions whose rebuild was stopped and is to be finished. While a writer is at
+    work, folders that are not listed may be its new indexes.
     """
-    if found.leftovers and not is_busy:
-        where = ".hoodie/metadata" if FILES in found.leftovers else ", ".join(found.leftovers)
+    if unfinished and (FILES in unfinished or FILES in live):
         yield _Repair(
-            partitions=found.leftovers,
+            partitions=tuple(unfinished),
             differences=0,
-            because=f"a drop that was stopped has left files of {where}, which nobody reads",
+            because=f"a rebuild of {' and '.join(unfinished)} was stopped, and is begun again",
+        )
+    left = tuple(name for name in found.leftovers if name not in unfinished)
+    if left and not is_busy:
+        where = ".hoodie/metadata" if FILES in left else ", ".join(left)
+        yield _Repair(
+            partitions=left,
+            differences=0,
+            because=f"a repair that was stopped has left files of {where}, which nobody reads",
+            is_unread=True,
         )
     count = found.count_differences((FILES,))
     if count:

@@ -11,9 +11,12 @@ from reconciler.hudi.metadata.own_timeline import ROOT
 from reconciler.hudi.metadata.partition_logs import REWRITES
 from reconciler.hudi.metadata.sync_decisions import DROPPABLE
 from reconciler.hudi.table.properties import (
+    REBUILT,
     TableProperties,
     format_java_properties,
     parse_java_properties,
+    parse_rebuilt_partitions,
+    remove_key,
     replace_value,
 )
 from reconciler.hudi.timeline.instant import WRITES, Action
@@ -34,10 +37,16 @@ def drop_metadata_partitions(
 
 
 def drop_partitions(
-    storage: Storage, properties: TableProperties, names: Collection[str]
+    storage: Storage,
+    properties: TableProperties,
+    names: Collection[str],
+    *,
+    rebuilt: Collection[str] | None = None,
 ) -> TableProperties:
     """Take metadata partitions out of the table's properties, then delete their folders.
 
+    ``rebuilt``: those that are built anew next, which the properties say until they are listed;
+    none ends every rebuild that was stopped, and None changes nothing about them.
     Returns the properties as they are then. As in HoodieTableConfig.update, the backup exists while
     the file is replaced. Safe to stop anywhere and to do again: a folder that the properties
     do not list is never read. The caller holds the table's lock. Raises UnsupportedError for a
@@ -47,23 +56,42 @@ def drop_partitions(
     if unknown:
         raise UnsupportedError(f"the metadata partitions {', '.join(unknown)} must not be dropped")
     dropped = set(names)
-    if dropped.intersection(properties.metadata_partitions):
-        _unlist_partitions(storage, dropped)
+    unfinished = _choose_unfinished(properties, rebuilt)
+    if dropped.intersection(properties.metadata_partitions) or _is_other(properties, unfinished):
+        _unlist_partitions(storage, dropped, unfinished)
         properties = load_properties(storage)
     for name in sorted(dropped):
         _delete_folder(storage, f"{ROOT}/{name}")
     return properties
 
 
-def drop_metadata_table(storage: Storage, properties: TableProperties) -> None:
+def drop_metadata_table(
+    storage: Storage, properties: TableProperties, *, rebuilt: Collection[str] = ()
+) -> None:
     """Take every metadata partition out of the table's properties, then delete the metadata table.
 
-    Safe to stop anywhere and to do again: a metadata table that the properties do not list is never
-    read. The caller holds the table's lock. Raises FormatError, StorageError.
+    ``rebuilt``: partitions that are built anew next, which the properties say until they are
+    listed. Safe to stop anywhere and to do again: a metadata table that the properties do not list
+    is never read. The caller holds the table's lock. Raises FormatError, StorageError.
     """
-    if properties.metadata_partitions:
-        _unlist_partitions(storage, properties.metadata_partitions)
+    if properties.metadata_partitions or _is_other(properties, rebuilt):
+        _unlist_partitions(storage, properties.metadata_partitions, rebuilt)
     _delete_tree(storage, ROOT)
+
+
+def _choose_unfinished(
+    properties: TableProperties, rebuilt: Collection[str] | None
+) -> Collection[str]:
+    """Return the partitions whose rebuild is unfinished when ``rebuilt`` ones are begun."""
+    unfinished = parse_rebuilt_partitions(properties.raw)
+    if rebuilt is None:
+        return unfinished
+    live = properties.metadata_partitions
+    return {*rebuilt, *(name for name in unfinished if name not in live)} if rebuilt else ()
+
+
+def _is_other(properties: TableProperties, rebuilt: Collection[str]) -> bool:
+    return set(rebuilt) != set(parse_rebuilt_partitions(properties.raw))
 
 
 def add_partitions(storage: Storage, names: Collection[str], *, defined: str | None) -> None:
@@ -81,6 +109,7 @@ def add_partitions(storage: Storage, names: Collection[str], *, defined: str | N
         else:
             after = after.rstrip(b"\r\n") + b"\n" + format_java_properties({_DEFINED: defined})
     live = ",".join(sorted({*_parse_live_partitions(raw), *names}))
+    after = _set_rebuilt(after, {*parse_rebuilt_partitions(raw)} - set(names))
     _replace_properties(storage, before, replace_value(after, _LIVE, live, PROPERTIES))
 
 
@@ -103,11 +132,26 @@ def find_leftover_partitions(storage: Storage, properties: TableProperties) -> t
     return leftover if is_own else ()
 
 
-def _unlist_partitions(storage: Storage, dropped: Collection[str]) -> None:
+def _unlist_partitions(
+    storage: Storage, dropped: Collection[str], rebuilt: Collection[str]
+) -> None:
     """Take partitions out of the list of live ones, in a file that is whole at every moment."""
     before = _read_properties(storage)
-    kept = sorted(_parse_live_partitions(parse_java_properties(before, PROPERTIES)) - set(dropped))
-    _replace_properties(storage, before, replace_value(before, _LIVE, ",".join(kept), PROPERTIES))
+    raw = parse_java_properties(before, PROPERTIES)
+    kept = sorted(_parse_live_partitions(raw) - set(dropped))
+    after = _set_rebuilt(before, rebuilt)
+    if _LIVE in raw:
+        after = replace_value(after, _LIVE, ",".join(kept), PROPERTIES)
+    _replace_properties(storage, before, after)
+
+
+def _set_rebuilt(data: bytes, names: Collection[str]) -> bytes:
+    """Return properties that say which partitions are being built anew; no entry for none."""
+    data = remove_key(data, REBUILT, PROPERTIES)
+    if not names:
+        return data
+    entry = format_java_properties({REBUILT: ",".join(sorted(names))})
+    return data.rstrip(b"\r\n") + b"\n" + entry
 
 
 def _parse_live_partitions(raw: Mapping[str, str]) -> set[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.hudi.load import load_properties
@@ -46,7 +46,7 @@ class NewPartitions:
 
     ``newest``: the newest completed instant of the data table, None without any. ``schema``: the
     records' schema. ``columns``: those of column_stats, if it is built. ``definitions``: the new
-    bytes of the index definitions, None if they stay.
+    bytes of the index definitions, None if they stay. ``obstacles``: why others cannot be built.
     """
 
     groups: Mapping[str, Sequence[NewFileGroup]]
@@ -54,6 +54,7 @@ class NewPartitions:
     schema: str
     columns: Sequence[str] = ()
     definitions: bytes | None = None
+    obstacles: Mapping[str, str] = field(default_factory=dict)
 
 
 def replace_partitions(
@@ -69,7 +70,7 @@ def replace_partitions(
     properties = load_properties(storage)
     session.lock.confirm()
     if FILES in new.groups:
-        opened = _start_table(session, properties, timeline)
+        opened = _start_table(session, properties, timeline, new)
     else:
         opened = _clear_partitions(session, properties, timeline, new)
     if new.definitions is not None:
@@ -96,10 +97,10 @@ def list_partitions(session: TableSession, names: Sequence[str], new: NewPartiti
 
 
 def _start_table(
-    session: TableSession, properties: TableProperties, timeline: Timeline
+    session: TableSession, properties: TableProperties, timeline: Timeline, new: NewPartitions
 ) -> MetadataTable:
     """Remove the metadata table, and write the properties of a new one."""
-    drop_metadata_table(session.storage, properties)
+    drop_metadata_table(session.storage, properties, rebuilt=[*new.groups])
     version = properties.table_version
     session.storage.create(PROPERTIES, build_metadata_properties(properties.table_name, version))
     return MetadataTable(session.storage, version, Timeline.from_files([]), timeline)
@@ -111,7 +112,7 @@ def _clear_partitions(
     """Drop partitions, and remove the deltacommits of earlier builds of them."""
     storage = session.storage
     earlier = find_earlier_builds(open_live_metadata(storage, properties, timeline), [*new.groups])
-    properties = drop_partitions(storage, properties, [*new.groups])
+    properties = drop_partitions(storage, properties, [*new.groups], rebuilt=[*new.groups])
     for path in earlier:
         storage.delete(path)
     return open_live_metadata(storage, properties, timeline)
