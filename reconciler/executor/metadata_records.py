@@ -16,8 +16,8 @@ import numpy as np
 
 from reconciler.arrays import Integers
 from reconciler.errors import FormatError, UnsupportedError
+from reconciler.executor.footer_facts import FooterFacts, read_footer_facts
 from reconciler.executor.index.column_ranges import make_file_ranges, make_unknown_ranges
-from reconciler.file_slices.base_file.settings import BLOOM
 from reconciler.hudi.codecs.bloom import infer_type_code
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.files.table_files import FileKind
@@ -52,12 +52,9 @@ from reconciler.hudi.metadata.table import FILES
 from reconciler.hudi.timeline.instant import Action
 from reconciler.index.build import IndexRequest, files_to_batch, read_share
 from reconciler.index.file_keys import find_rows, take_files
-from reconciler.index.footer_tails import FooterTails
 from reconciler.planners.index.column_stats import find_unknown_column, list_indexed_columns
 from reconciler.state.current_files import find_newest_bases, find_newest_logs
-from reconciler.state.footers import parse_footer
 from reconciler.state.index_state_reader import build_file_keys
-from reconciler.storage.parallel import run_parallel
 from reconciler.storage.paths import list_if_exists
 from reconciler.transaction.instants import parse_instant_ms
 from reconciler.transaction.metadata.rebuild import NewPartitions
@@ -77,14 +74,6 @@ def read_new_partitions(table: CheckedTable, names: Collection[str], zone: tzinf
     table has changed meanwhile.
     """
     return _RecordReader(table=table, names=frozenset(names), zone=zone).read()
-
-
-@dataclass(frozen=True, slots=True)
-class _FooterFacts:
-    """Of one base file: its filter's text, and bytes of columns, compressed and not."""
-
-    bloom: str | None
-    sizes: Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -171,28 +160,19 @@ class _RecordReader:
         return rows
 
     @cached_property
-    def footers(self) -> dict[int, _FooterFacts]:
+    def footers(self) -> dict[int, FooterFacts]:
         """The footers of listed base files, by row."""
         if self.table.properties.base_extension != ".parquet":
             raise UnsupportedError(
                 f"the base files are {self.table.properties.base_extension} files, of which only "
                 f"Hudi reads the statistics; {_LET_HUDI}"
             )
-        tails, wanted = FooterTails(self.table.storage), self._sized_columns
-        with_filters = BLOOM_FILTERS in self.names
-
-        def read(row: int) -> _FooterFacts:
-            path, size = self.table.state.files.locate_file(row)
-            footer: Any = parse_footer(tails.read(path, size), path)
-            text = (footer.metadata or {}).get(BLOOM.encode()) if with_filters else None
-            return _FooterFacts(
-                bloom=None if text is None else text.decode("ascii"),
-                sizes=_sum_sizes(footer, wanted),
-            )
-
-        rows = self.bases.tolist()
-        facts = run_parallel(read, rows, parallelism=self.table.parallelism)
-        return dict(zip(rows, facts, strict=True))
+        return read_footer_facts(
+            self.table,
+            self.bases.tolist(),
+            self._sized_columns,
+            with_filters=BLOOM_FILTERS in self.names,
+        )
 
     @cached_property
     def _sized_columns(self) -> Collection[str]:
@@ -393,19 +373,3 @@ class _RecordReader:
         entries = list_if_exists(self.table.storage, f"{ROOT}/{partition}")
         known = count_groups(partition, (entry.name for entry in entries))
         return choose_group_count(partition, 0) if known is None else known
-
-
-def _sum_sizes(footer: Any, columns: Collection[str]) -> dict[str, tuple[int, int]]:
-    """Return compressed and uncompressed bytes of columns."""
-    sizes: dict[str, tuple[int, int]] = {}
-    for group in range(footer.num_row_groups if columns else 0):
-        row_group = footer.row_group(group)
-        for at in range(row_group.num_columns):
-            chunk = row_group.column(at)
-            if chunk.path_in_schema in columns:
-                size, plain = sizes.get(chunk.path_in_schema, (0, 0))
-                sizes[chunk.path_in_schema] = (
-                    size + chunk.total_compressed_size,
-                    plain + chunk.total_uncompressed_size,
-                )
-    return sizes

@@ -42,6 +42,11 @@ _PREFIXES: Final = {
     RECORD_INDEX: "record-index",
     PARTITION_STATS: "partition-stats",
 }
+#: the partitions that can be built
+BUILT: Final = frozenset(_PREFIXES)
+#: the order in which Hudi builds them, of which their instants show
+_ORDER: Final = (FILES, COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX, PARTITION_STATS)
+_ORDER_6: Final = (FILES, BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX)
 #: number of file groups by Hudi's defaults; that of the record index depends on its records
 _COUNTS: Final = {FILES: 1, COLUMN_STATS: 2, BLOOM_FILTERS: 4, PARTITION_STATS: 1}
 #: number of file groups of the record index: at least, and at most
@@ -97,6 +102,16 @@ def name_first_instants(
         number += 1
     assert version >= VERSION_8 or newest is None or len(names[0]) == SUFFIXED
     return names
+
+
+def sort_partitions(version: int, names: Collection[str]) -> tuple[str, ...]:
+    """Return partitions in the order in which Hudi builds them.
+
+    >>> sort_partitions(6, {"column_stats", "bloom_filters", "files"})
+    ('files', 'bloom_filters', 'column_stats')
+    """
+    order = _ORDER if version >= VERSION_8 else _ORDER_6
+    return tuple(name for name in order if name in names)
 
 
 def count_groups(partition: str, names: Iterable[str]) -> int | None:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.hudi.metadata.first_groups import BUILT
 from reconciler.hudi.metadata.sync_decisions import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -65,10 +66,7 @@ def plan_metadata(spec: TableSpec, state: TableState) -> MetadataDecision:
     if spec.metadata is None or found is None:
         return MetadataDecision()
     busy = _find_busy_work(state)
-    unfinished: tuple[str, ...] = ()
-    if spec.metadata.repair == "rebuild":
-        rebuilt = parse_rebuilt_partitions(state.properties)
-        unfinished = tuple(name for name in rebuilt if name not in state.metadata_partitions)
+    unfinished = _find_unfinished(state) if spec.metadata.repair == "rebuild" else ()
     live = state.metadata_partitions
     repairs = _find_repairs(found, live, unfinished, is_busy=busy is not None)
     warnings = list(_warn_of_own_index(found))
@@ -92,6 +90,14 @@ def plan_metadata(spec: TableSpec, state: TableState) -> MetadataDecision:
     return MetadataDecision(steps=tuple(steps), warnings=tuple(warnings))
 
 
+def _find_unfinished(state: TableState) -> tuple[str, ...]:
+    """Return the partitions whose rebuild was stopped; others may have built them since."""
+    live = state.metadata_partitions
+    begun = [name for name in parse_rebuilt_partitions(state.properties) if name not in live]
+    is_possible = FILES in begun or FILES in live
+    return tuple(name for name in begun if name in BUILT) if is_possible else ()
+
+
 def _find_repairs(
     found: MetadataVerification,
     live: Collection[str],
@@ -104,7 +110,7 @@ def _find_repairs(
     ``unfinished``: partitions whose rebuild was stopped and is to be finished. While a writer is at
     work, folders that are not listed may be its new indexes.
     """
-    if unfinished and (FILES in unfinished or FILES in live):
+    if unfinished:
         yield _Repair(
             partitions=tuple(unfinished),
             differences=0,

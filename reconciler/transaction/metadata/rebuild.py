@@ -14,16 +14,11 @@ from typing import Final
 
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata.deltacommit import Deltacommit, NewFileGroup
-from reconciler.hudi.metadata.first_groups import name_first_instants
+from reconciler.hudi.metadata.first_groups import name_first_instants, sort_partitions
 from reconciler.hudi.metadata.index_build import COLUMNS, MARK, find_earlier_builds
 from reconciler.hudi.metadata.index_definitions import DEFINITIONS
 from reconciler.hudi.metadata.new_metadata_table import PROPERTIES, build_metadata_properties
-from reconciler.hudi.metadata.sync_decisions import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    PARTITION_STATS,
-    RECORD_INDEX,
-)
+from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.metadata.table import FILES, MetadataTable, open_live_metadata
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
@@ -34,8 +29,6 @@ from reconciler.transaction.metadata.live_partitions import (
 )
 from reconciler.transaction.session import TableSession
 
-#: the partitions that can be built, in Hudi's order
-BUILT: Final = (FILES, COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX, PARTITION_STATS)
 #: of an instant's time
 _DIGITS: Final = 17
 
@@ -75,7 +68,7 @@ def replace_partitions(
         opened = _clear_partitions(session, properties, timeline, new)
     if new.definitions is not None:
         storage.replace(DEFINITIONS, new.definitions)
-    names = tuple(name for name in BUILT if name in new.groups)
+    names = sort_partitions(opened.version, new.groups)
     used = {instant.requested for instant in opened.timeline.instants}
     instants = name_first_instants(opened.version, new.newest, used, len(names))
     time = opened.timeline.newest_time

@@ -155,3 +155,45 @@ def test_a_wrong_index_of_our_own_is_a_warning():
 
     assert () == decision.steps
     assert "remove the folder .hoodie/.zindex" in decision.warnings[0].because
+
+
+def test_what_differs_is_rebuilt_if_the_spec_wants_that():
+    steps = plan_metadata(spec("rebuild"), State(found({"partition_stats": 2}))).steps
+
+    assert [("rebuild", ("column_stats", "partition_stats"))] == [
+        (step.change, step.partitions) for step in steps
+    ]
+
+
+@pytest.mark.parametrize(
+    ("begun", "live", "leftovers", "expected"),
+    [
+        ("column_stats", ("files",), ("column_stats",), [("rebuild", ("column_stats",))]),
+        ("column_stats,files", (), ("files",), [("rebuild", ("column_stats", "files"))]),
+        ("column_stats", ("column_stats", "files"), (), []),
+        ("column_stats", (), ("files",), [("drop", ("files",))]),
+        ("secondary_index_n", ("files",), (), []),
+    ],
+)
+def test_a_stopped_rebuild_is_begun_again(begun, live, leftovers, expected):
+    state = State(
+        found({}, leftovers=leftovers),
+        metadata_partitions=live,
+        properties={"reconciler.metadata.rebuild": begun},
+    )
+
+    steps = plan_metadata(spec("rebuild"), state).steps
+
+    assert expected == [(step.change, step.partitions) for step in steps]
+
+
+def test_a_stopped_rebuild_is_not_begun_again_if_the_spec_wants_a_drop():
+    state = State(
+        found({}, leftovers=("column_stats",)),
+        metadata_partitions=("files",),
+        properties={"reconciler.metadata.rebuild": "column_stats"},
+    )
+
+    (step,) = plan_metadata(spec("drop"), state).steps
+
+    assert ("drop", ("column_stats",)) == (step.change, step.partitions)
