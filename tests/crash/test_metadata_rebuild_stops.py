@@ -68,7 +68,7 @@ def story(request, tmp_path_factory):
 @pytest.mark.parametrize("mode", ["before", long("torn"), long("after")])
 def test_a_rebuild_that_stops_anywhere_is_ended_by_the_next_run(story, mode):
     it = story.it
-    for at, _method in take_turn(story.stops, of=12):
+    for at, _method in take_turn(story.stops, of=24):
         it.again(story.before)
         with pytest.raises(Killed):
             it.apply(
@@ -115,6 +115,7 @@ def test_nothing_is_rebuilt_while_a_write_is_pending(tmp_path):
     assert "it is not rebuilt" in note.because
 
 
+@pytest.mark.long
 def test_a_drop_after_a_stopped_rebuild_ends_it_too(tmp_path):
     it = make_drill("1.2.0", tmp_path / "t", "ranges", repair="rebuild")
     with pytest.raises(Killed):
@@ -133,6 +134,7 @@ def test_a_drop_after_a_stopped_rebuild_ends_it_too(tmp_path):
     assert () == other.plan().tables[0].steps
 
 
+@pytest.mark.long
 def test_only_what_was_reviewed_is_rebuilt(tmp_path):
     it = make_drill("1.2.0", tmp_path / "t", "both", repair="rebuild")
     plan = it.plan()

@@ -13,6 +13,7 @@ def find_base(it):
     return min(p for p in it.table.rglob("*.parquet") if ".hoodie" not in p.parts)
 
 
+@pytest.mark.long
 def test_an_index_that_cannot_be_rebuilt_stays_and_is_said(tmp_path):
     it = make_drill("0.15.0", tmp_path / "t", "ranges", repair="rebuild")
     live = it.live
@@ -25,7 +26,7 @@ def test_an_index_that_cannot_be_rebuilt_stays_and_is_said(tmp_path):
     assert "d38 of type decimal128(38, 10)" in left.because
 
 
-@pytest.mark.parametrize("version", [long("0.15.0"), long("1.0.2"), "1.2.0"])
+@pytest.mark.parametrize("version", [long("0.15.0"), long("1.0.2"), long("1.2.0")])
 def test_a_damaged_base_file_changes_nothing_and_is_named(version, tmp_path):
     it = make_drill(version, tmp_path / "t", "ranges", repair="rebuild")
     plan, live, base = it.plan(), it.live, find_base(it)
@@ -50,6 +51,7 @@ def test_only_what_cannot_be_rebuilt_is_dropped_from_a_table_that_is_made_anew(t
     assert "d38 of type decimal128(38, 10)" in note.because
 
 
+@pytest.mark.long
 def test_the_deltacommits_of_an_earlier_build_go_with_its_partitions(tmp_path):
     it = make_drill("1.2.0", tmp_path / "t", "both", repair="rebuild")
     it.apply(it.plan())
