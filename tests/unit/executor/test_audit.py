@@ -102,7 +102,8 @@ def test_the_schema_is_closed_and_described():
 
     assert all(node["additionalProperties"] is False for node in objects)
     assert all(
-        sorted(node["required"]) == sorted(node["properties"].keys() - {"step", "repaired"})
+        sorted(node["required"])
+        == sorted(node["properties"].keys() - {"step", "repaired", "rebuilt"})
         for node in objects
     )
     assert all(node["description"] for node in objects)
