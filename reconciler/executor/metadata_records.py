@@ -10,32 +10,27 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from reconciler.arrays import Integers
 from reconciler.errors import FormatError, UnsupportedError
-from reconciler.executor.footer_facts import FooterFacts, read_footer_facts
+from reconciler.executor.footer_batches import ColumnBytes, read_footer_batches
 from reconciler.executor.index.column_ranges import make_file_ranges, make_unknown_ranges
 from reconciler.hudi.codecs.bloom import infer_type_code
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.files.table_files import FileKind
-from reconciler.hudi.metadata.bound_encoding import MAX_ENTRIES, BoundEncoding, find_bound_encoding
+from reconciler.hudi.metadata.bound_encoding import BoundEncoding, find_bound_encoding
 from reconciler.hudi.metadata.deltacommit import NewFileGroup
 from reconciler.hudi.metadata.first_groups import (
+    BUILT,
     build_groups,
     build_listing_group,
     choose_group_count,
     count_groups,
 )
 from reconciler.hudi.metadata.index_build import CellBuffer, DataFileRanges
-from reconciler.hudi.metadata.index_definitions import (
-    DEFINITIONS,
-    add_column_stats_definition,
-    is_record_index_partitioned,
-    read_defined_columns,
-)
 from reconciler.hudi.metadata.listing import partition_key, read_metadata_listing
 from reconciler.hudi.metadata.new_metadata_table import load_record_schema
 from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
@@ -50,20 +45,29 @@ from reconciler.hudi.metadata.sync_decisions import (
 )
 from reconciler.hudi.metadata.table import FILES
 from reconciler.hudi.timeline.instant import Action
-from reconciler.index.build import IndexRequest, files_to_batch, read_share
-from reconciler.index.file_keys import find_rows, take_files
-from reconciler.planners.index.column_stats import find_unknown_column, list_indexed_columns
+from reconciler.index.build import IndexRequest
 from reconciler.state.current_files import find_newest_bases, find_newest_logs
-from reconciler.state.index_state_reader import build_file_keys
 from reconciler.storage.paths import list_if_exists
 from reconciler.transaction.instants import parse_instant_ms
 from reconciler.transaction.metadata.rebuild import NewPartitions
 from reconciler.verification.checked_table import CheckedTable
+from reconciler.verification.footer_filters import (
+    FILTERS_AT_ONCE,
+    UnreadFilter,
+    read_footer_filters,
+)
+from reconciler.verification.rebuild_obstacles import (
+    MAX_FILTER_BYTES,
+    TOO_MANY_FILTERS,
+    TOO_MANY_ROWS,
+    UNKNOWN_INDEX,
+    check_base_format,
+    check_record_index_kind,
+    check_stats,
+    list_stats_columns,
+    make_stats_definitions,
+)
 from reconciler.verification.slice_keys import SliceKeys
-
-#: bytes of bloom filters that are in memory at once; by default a filter has half a megabyte
-_MAX_FILTER_BYTES: Final = 1 << 30
-_LET_HUDI: Final = "drop it, and let a Hudi writer build it anew"
 
 
 def read_new_partitions(table: CheckedTable, names: Collection[str], zone: tzinfo) -> NewPartitions:
@@ -84,7 +88,9 @@ class _RecordReader:
 
     def read(self) -> NewPartitions:
         groups: dict[str, Sequence[NewFileGroup]] = {}
-        obstacles: dict[str, str] = {}
+        if FILES in self.names:
+            groups[FILES] = [build_listing_group(self._list_sizes(), self.schema)]
+        obstacles = dict.fromkeys(self.names - BUILT, UNKNOWN_INDEX)
         for names, build in self._list_builders():
             wanted = self.names.intersection(names)
             try:
@@ -107,7 +113,6 @@ class _RecordReader:
     ) -> tuple[tuple[tuple[str, ...], Callable[[], dict[str, Sequence[NewFileGroup]]]], ...]:
         """Return how to build partitions; those that are built together fail together."""
         return (
-            ((FILES,), lambda: {FILES: [build_listing_group(self._list_sizes(), self.schema)]}),
             ((COLUMN_STATS, PARTITION_STATS), self._build_stats),
             ((BLOOM_FILTERS,), lambda: {BLOOM_FILTERS: self._build_filters()}),
             ((RECORD_INDEX,), lambda: {RECORD_INDEX: self._build_locations()}),
@@ -154,33 +159,16 @@ class _RecordReader:
         return np.flatnonzero(is_done[files.instant] | (is_log & is_base[files.instant]))
 
     @cached_property
+    def current(self) -> frozenset[int]:
+        """The files of a read of now, as rows."""
+        view = self.table.state.view
+        return frozenset([*find_newest_bases(view).tolist(), *find_newest_logs(view).tolist()])
+
+    @cached_property
     def bases(self) -> Integers:
         """The listed base files, as rows."""
         rows: Integers = self.listed[self.table.state.files.kind[self.listed] == FileKind.BASE]
         return rows
-
-    @cached_property
-    def footers(self) -> dict[int, FooterFacts]:
-        """The footers of listed base files, by row."""
-        if self.table.properties.base_extension != ".parquet":
-            raise UnsupportedError(
-                f"the base files are {self.table.properties.base_extension} files, of which only "
-                f"Hudi reads the statistics; {_LET_HUDI}"
-            )
-        return read_footer_facts(
-            self.table,
-            self.bases.tolist(),
-            self._sized_columns,
-            with_filters=BLOOM_FILTERS in self.names,
-        )
-
-    @cached_property
-    def _sized_columns(self) -> Collection[str]:
-        """The columns whose bytes column_stats records, none if it cannot be built."""
-        try:
-            return self.columns
-        except UnsupportedError:
-            return ()
 
     def _list_sizes(self) -> dict[str, dict[str, int | None]]:
         """Return names and sizes of the listed files of every partition."""
@@ -200,21 +188,7 @@ class _RecordReader:
         """The columns of column_stats, with their Arrow types."""
         if not self.names & {COLUMN_STATS, PARTITION_STATS}:
             return {}
-        defined = read_defined_columns(self.table.storage) if self.version >= VERSION_8 else ()
-        columns = self.table.columns
-        self._check_columns(columns, defined)
-        return list_indexed_columns(columns.schema, self.version, defined)
-
-    def _check_columns(self, columns: Any, defined: Collection[str]) -> None:
-        problem = columns.problem
-        if problem is None and self.table.properties.bootstrap_base is not None:
-            problem = "the table was bootstrapped, so columns of its files are in other files"
-        if problem is None and columns.renamed:
-            problem = f"older files have column {min(columns.renamed)} under another name"
-        if problem is None:
-            problem = find_unknown_column(columns.schema, self.version, defined)
-        if problem is not None:
-            raise UnsupportedError(f"column_stats cannot be rebuilt: {problem}; {_LET_HUDI}")
+        return list_stats_columns(self.table)
 
     @cached_property
     def _encodings(self) -> dict[str, BoundEncoding]:
@@ -227,21 +201,14 @@ class _RecordReader:
 
     def _build_stats(self) -> dict[str, Sequence[NewFileGroup]]:
         """Build column_stats of every listed file, and partition_stats of current ones."""
-        self._make_definitions()  # refuses before anything is read
+        check_stats(self.table)
         wrappers = {column: encoding.wrapper for column, encoding in self._encodings.items()}
-        if len(self.listed) * len(wrappers) > MAX_ENTRIES:
-            raise UnsupportedError(
-                f"{len(self.listed)} files with {len(wrappers)} columns need more than "
-                f"{MAX_ENTRIES} entries of column_stats; {_LET_HUDI}"
-            )
-        view = self.table.state.view
-        current = {*find_newest_bases(view).tolist(), *find_newest_logs(view).tolist()}
         cells, merged = CellBuffer(), CellBuffer()
         whole: dict[str, Sequence[ColumnRange]] = {}
         for row, file in self._list_ranges():
             path = partition_key(file.partition)
             cells.add(self.records.encode_column_stats(path, file.name, file.ranges, wrappers))
-            if row in current:
+            if row in self.current:
                 earlier = whole.get(path)
                 whole[path] = (
                     file.ranges
@@ -256,64 +223,42 @@ class _RecordReader:
         return {name: group for name, group in groups.items() if name in self.names}
 
     def _list_ranges(self) -> Iterator[tuple[int, DataFileRanges]]:
-        """Yield the ranges of listed files; those of log files are unknown."""
+        """Yield the ranges of listed files; those of log files are unknown.
+
+        As by Hudi, an old file whose footer is damaged gets none: no reader looks them up.
+        """
         columns, files = self.table.columns, self.table.state.files
         request = IndexRequest(
             columns=tuple(self.columns),
             schema=columns.schema,
             supplied=columns.find_supplied(self.columns, self.table.properties),
         )
-        keys = build_file_keys(self.table.state, self.bases)
-        built = read_share(
-            self.table.storage, request, files_to_batch(keys), progress=lambda _count: None
-        )
-        if built.problems:
-            raise UnsupportedError(f"{built.problems[0]}: its columns are unknown")
-        index = take_files(built.index, find_rows(built.index, keys))
-        ranges = make_file_ranges(index, self._encodings)
-        for row, file in zip(self.bases.tolist(), ranges, strict=True):
-            yield row, replace(file, ranges=self._add_sizes(row, file.ranges))
+        for batch in read_footer_batches(self.table, self.bases.tolist(), request):
+            ranges = make_file_ranges(batch.index, self._encodings)
+            parts = zip(batch.rows, batch.problems, batch.bytes, ranges, strict=True)
+            for row, problem, sizes, file in parts:
+                if problem is None:
+                    yield row, replace(file, ranges=_add_bytes(file.ranges, sizes))
+                elif row in self.current:
+                    raise UnsupportedError(problem)
         if self.version < VERSION_8:
             return
         for row in self.listed[files.kind[self.listed] == FileKind.LOG].tolist():
             yield row, make_unknown_ranges(*self.table.name_file(row), self._encodings)
 
-    def _add_sizes(self, row: int, ranges: Sequence[ColumnRange]) -> list[ColumnRange]:
-        sizes = self.footers[row].sizes
-        sized = []
-        for one in ranges:
-            size, plain = sizes.get(one.column, (0, 0))
-            sized.append(replace(one, size=size, plain_size=plain))
-        return sized
-
     def _make_definitions(self) -> bytes | None:
-        """Return the new index definitions; None if the table's version has none."""
-        if self.version < VERSION_8:
-            return None
-        path = self.table.properties.raw.get("hoodie.table.index.defs.path")
-        if path and path != DEFINITIONS:
-            raise UnsupportedError(
-                f"the table keeps the definitions of its indexes in {path}; {_LET_HUDI}"
-            )
-        storage, (folder, _, name) = self.table.storage, DEFINITIONS.rpartition("/")
-        exists = any(entry.name == name for entry in list_if_exists(storage, folder))
-        data = storage.read(DEFINITIONS) if exists else None
-        return add_column_stats_definition(data, tuple(self.columns), self.version)
+        return make_stats_definitions(self.table, self.columns)
 
     # --- bloom_filters and record_index -----------------------------------------------------------
 
     def _build_filters(self) -> Sequence[NewFileGroup]:
         """Build the filters of listed base files; a file without one has no record."""
+        check_base_format(self.table)
         cells, total = CellBuffer(), 0
-        for row in self.bases.tolist():
-            text = self.footers[row].bloom
-            if text is None:
-                continue
+        for row, text in self._list_filters():
             total += len(text)
-            if total > _MAX_FILTER_BYTES:
-                raise UnsupportedError(
-                    f"the bloom filters have more than {_MAX_FILTER_BYTES} bytes; {_LET_HUDI}"
-                )
+            if total > MAX_FILTER_BYTES:
+                raise UnsupportedError(TOO_MANY_FILTERS)
             partition, name = self.table.name_file(row)
             code = infer_type_code(text, make_file_path(partition, name))
             cell = self.records.encode_bloom_filter(
@@ -322,10 +267,21 @@ class _RecordReader:
             cells.add([cell])
         return self._spread(BLOOM_FILTERS, cells)
 
+    def _list_filters(self) -> Iterator[tuple[int, str]]:
+        """Yield the filters of base files, without old files whose footer is damaged."""
+        rows = self.bases.tolist()
+        for start in range(0, len(rows), FILTERS_AT_ONCE):
+            batch = rows[start : start + FILTERS_AT_ONCE]
+            for row, text in zip(batch, read_footer_filters(self.table, batch), strict=True):
+                if isinstance(text, UnreadFilter):
+                    if row in self.current:
+                        raise UnsupportedError(text.because)
+                elif text is not None:
+                    yield row, text.decode("latin-1")  # other text is no filter
+
     def _build_locations(self) -> Sequence[NewFileGroup]:
         """Build the location of every key of current file slices."""
-        if is_record_index_partitioned(self.table.storage):
-            raise UnsupportedError(f"the record index keeps keys per partition; {_LET_HUDI}")
+        check_record_index_kind(self.table)
         slices = SliceKeys.open(self.table)
         count = 0
 
@@ -334,9 +290,7 @@ class _RecordReader:
             for keys in slices.read(at):
                 count += len(keys)
                 if count > MAX_RECORDS:
-                    raise UnsupportedError(
-                        f"the table has more than {MAX_RECORDS} rows to locate; {_LET_HUDI}"
-                    )
+                    raise UnsupportedError(TOO_MANY_ROWS)
                 yield keys.cast("string")
 
         locations = [
@@ -373,3 +327,9 @@ class _RecordReader:
         entries = list_if_exists(self.table.storage, f"{ROOT}/{partition}")
         known = count_groups(partition, (entry.name for entry in entries))
         return choose_group_count(partition, 0) if known is None else known
+
+
+def _add_bytes(ranges: Sequence[ColumnRange], sizes: ColumnBytes) -> list[ColumnRange]:
+    """Return ranges with the bytes of their columns."""
+    found = [(one, *sizes.get(one.column, (0, 0))) for one in ranges]
+    return [replace(one, size=size, plain_size=plain) for one, size, plain in found]

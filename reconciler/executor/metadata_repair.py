@@ -20,10 +20,16 @@ from reconciler.executor.session import ApplySession, LockedApplyChange
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata.table import FILES
 from reconciler.planners.busy_instant import find_busy_instant
+from reconciler.planners.metadata.planner import LET_HUDI, NOT_DONE
 from reconciler.plans.model import MetadataStep, Note
-from reconciler.transaction.metadata.live_partitions import drop_metadata_table, drop_partitions
+from reconciler.transaction.metadata.live_partitions import (
+    drop_metadata_table,
+    drop_partitions,
+    list_unfinished,
+)
 from reconciler.transaction.metadata.rebuild import (
     NewPartitions,
+    give_up_rebuilds,
     list_partitions,
     replace_partitions,
 )
@@ -40,6 +46,7 @@ if TYPE_CHECKING:
 
 _RULE: Final = "metadata"
 _OTHERS_NOW: Final = "a plan made now would {} {}, which was not reviewed: plan again"
+_OTHER_NOW: Final = "a plan made now would {} it instead: {}; plan again"
 #: differences that the result names
 _MAX_NAMED: Final = 5
 
@@ -138,8 +145,11 @@ class _MetadataRebuild(LockedApplyChange[_NewContent, StepOutcome]):
         if timeline is None:
             return None
         new = prepared.new
-        if new is None or not new.groups:
-            return Ended(_describe_rebuild(prepared, ()))
+        if new is None:
+            return Ended(_describe_rebuild(prepared, (), ()))
+        given_up = () if FILES in new.groups else give_up_rebuilds(session, new.obstacles)
+        if not new.groups:
+            return Ended(_describe_rebuild(prepared, (), given_up))
         names = replace_partitions(session, timeline, new)
         if _load_quiet_timeline(session, prepared.fresh) is None:
             raise BusyError(
@@ -148,24 +158,30 @@ class _MetadataRebuild(LockedApplyChange[_NewContent, StepOutcome]):
                 "plan again"
             )
         list_partitions(session, names, new)
-        return Ended(_describe_rebuild(prepared, names))
+        return Ended(_describe_rebuild(prepared, names, given_up))
 
 
-def _describe_rebuild(done: _NewContent, names: tuple[str, ...]) -> StepOutcome:
+def _describe_rebuild(
+    done: _NewContent, names: tuple[str, ...], given_up: tuple[str, ...]
+) -> StepOutcome:
     """Return the outcome; with the whole table, what cannot be built is dropped."""
     obstacles = {} if done.new is None else done.new.obstacles
-    is_whole = FILES in names
-    left = [LeftRepair((name,), why) for name, why in sorted(obstacles.items())]
-    notes = [Note(_RULE, f"{one.partitions[0]} was dropped: {one.because}") for one in left]
+    dropped = tuple(sorted(obstacles)) if FILES in names else given_up
+    left = [
+        LeftRepair((name,), f"{why}; {LET_HUDI}")
+        for name, why in sorted(obstacles.items())
+        if name not in dropped
+    ]
     return StepOutcome(
         kind="metadata",
-        how="completed" if names else "nothing",
+        how="completed" if names or dropped else "nothing",
         repaired=MetadataOutcome(
-            dropped=tuple(sorted(obstacles)) if is_whole else (),
-            rebuilt=tuple(sorted(names)),
-            left=done.left if is_whole else (*done.left, *left),
+            dropped=dropped, rebuilt=tuple(sorted(names)), left=(*done.left, *left)
         ),
-        warnings=tuple(notes) if is_whole else (),
+        warnings=tuple(
+            Note(_RULE, f"{name} was dropped, because it cannot be rebuilt: {obstacles[name]}")
+            for name in dropped
+        ),
     )
 
 
@@ -188,29 +204,44 @@ def _select_partitions(
     now = [
         other
         for other in fresh.plan.steps
-        if isinstance(other, MetadataStep)
-        and other.change == step.change
-        and set(other.partitions) & set(step.partitions)
+        if isinstance(other, MetadataStep) and set(other.partitions) & set(step.partitions)
     ]
     names: set[str] = set()
     left: list[LeftRepair] = []
     for other in now:
         unreviewed = sorted(set(other.partitions) - set(step.partitions))
-        if unreviewed:
+        if other.change != step.change:
+            left.append(
+                LeftRepair(other.partitions, _OTHER_NOW.format(other.change, other.because))
+            )
+        elif unreviewed:
             left.append(
                 LeftRepair(other.partitions, _OTHERS_NOW.format(step.change, ", ".join(unreviewed)))
             )
         else:
             names.update(other.partitions)
+    if not now:
+        left += _explain_no_repair(step, fresh)
     return tuple(sorted(names)), tuple(left)
+
+
+def _explain_no_repair(step: MetadataStep, fresh: FreshPlan) -> list[LeftRepair]:
+    """Return why a plan made now repairs nothing, if something still differs."""
+    found = fresh.state.metadata_verification
+    if found is None or not found.count_differences(step.partitions):
+        return []
+    reasons = [note.because for note in fresh.plan.warnings if note.rule == _RULE]
+    return [LeftRepair(step.partitions, because) for because in reasons if NOT_DONE in because]
 
 
 def _drop(session: ApplySession, names: tuple[str, ...]) -> None:
     properties = load_properties(session.storage)
     if FILES in names:
         drop_metadata_table(session.storage, properties)
-    else:
-        drop_partitions(session.storage, properties, names, rebuilt=())
+        return
+    is_rebuilding = session.spec.metadata is not None and session.spec.metadata.repair == "rebuild"
+    unfinished = list_unfinished(properties).difference(names) if is_rebuilding else ()
+    drop_partitions(session.storage, properties, names, rebuilt=unfinished)
 
 
 def verify_after_apply(session: ApplySession, before: TableState) -> Iterator[StepOutcome]:

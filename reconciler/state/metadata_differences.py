@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -60,7 +60,8 @@ class MetadataVerification:
     ``instant``: the newest completed instant then, None without any. ``sample``: the share of the
     files whose footers and keys were read. ``checks``: one per metadata partition.
     ``leftovers``: metadata partitions whose folders are there although the properties do not
-    list them; ``files`` alone if they list none.
+    list them; ``files`` alone if they list none. ``obstacles``: why some metadata partitions could
+    not be built anew.
     """
 
     instant: str | None = None
@@ -68,6 +69,7 @@ class MetadataVerification:
     checks: tuple[PartitionCheck, ...] = ()
     differences: tuple[MetadataDifference, ...] = ()
     leftovers: tuple[str, ...] = ()
+    obstacles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def difference_count(self) -> int:
@@ -81,7 +83,7 @@ class MetadataVerification:
 
 @dataclass(slots=True, kw_only=True)
 class CheckBuilder:
-    """Collects the differences of one metadata partition."""
+    """Collects the differences of one metadata partition; ``obstacle``: to building it anew."""
 
     metadata_partition: str
     unit: str
@@ -89,6 +91,7 @@ class CheckBuilder:
     count: int = 0
     differences: list[MetadataDifference] = field(default_factory=list)
     not_compared: list[str] = field(default_factory=list)
+    obstacle: str | None = None
 
     def add(  # noqa: PLR0913 (the fields of a difference)
         self,

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import pyarrow as pa
-
-from reconciler.errors import FormatError
-from reconciler.file_slices.base_file.settings import BLOOM
 from reconciler.hudi.codecs.avro_binary import decode_record, decoding, parse_schema
 from reconciler.hudi.codecs.hfile_reader import HFile
 from reconciler.hudi.metadata.column_stats import check_log_sizes, read_newest_first
@@ -17,15 +13,16 @@ from reconciler.hudi.metadata.index_keys import build_bloom_keys
 from reconciler.hudi.metadata.listing import partition_key
 from reconciler.hudi.metadata.sync_decisions import BLOOM_FILTERS
 from reconciler.hudi.metadata.table import group_by_slice
-from reconciler.index.footer_tails import FooterTails
 from reconciler.state.current_files import group_by_partition
-from reconciler.state.footers import parse_footer
 from reconciler.state.metadata_differences import CheckBuilder
-from reconciler.storage.parallel import run_parallel
 from reconciler.verification.checked_table import Advance, CheckedTable
+from reconciler.verification.footer_filters import (
+    FILTERS_AT_ONCE,
+    UnreadFilter,
+    read_footer_filters,
+)
+from reconciler.verification.rebuild_obstacles import MAX_FILTER_BYTES, TOO_MANY_FILTERS
 
-#: filters in memory at once; one has half a megabyte
-_BATCH_FILES: Final = 64
 _OTHER: Final = "writers that look up keys in this index miss rows of the file and write them twice"
 _MISSING: Final = "writers that look up keys in this index fail"
 
@@ -39,18 +36,26 @@ def check_bloom_filters(table: CheckedTable, advance: Advance) -> CheckBuilder:
     check_log_sizes(table.metadata, BLOOM_FILTERS)
     rows = {key: int(table.bases[file]) for file, key in enumerate(_list_keys(table))}
     unread: list[str] = []
+    total = 0
     for file_slice, keys in group_by_slice(table.metadata, BLOOM_FILTERS, list(rows)):
         parts = list(read_newest_first(table.metadata, file_slice))
         lookup = _FilterLookup(parts=parts)
-        for start in range(0, len(keys), _BATCH_FILES):
-            batch = keys[start : start + _BATCH_FILES]
+        for start in range(0, len(keys), FILTERS_AT_ONCE):
+            batch = keys[start : start + FILTERS_AT_ONCE]
             stored = lookup.read(batch)
-            actual = _read_footer_filters(table, [rows[key] for key in batch], unread)
+            actual = read_footer_filters(table, [rows[key] for key in batch])
             for key, found in zip(batch, actual, strict=True):
+                if isinstance(found, UnreadFilter):
+                    unread.append(found.because)
+                    continue
+                total += len(found or b"")
                 _compare(check, table, rows[key], stored.get(key.encode()), found)
             advance(len(batch))
     if unread:
         check.not_compared.append(f"files whose footer cannot be read: {unread[0]}")
+        check.obstacle = unread[0]
+    elif total > MAX_FILTER_BYTES:
+        check.obstacle = TOO_MANY_FILTERS
     return check
 
 
@@ -89,33 +94,9 @@ def _decode_filter(value: bytes, schema: str, path: str) -> bytes | None:
         return None if stored["isDeleted"] else bytes(stored["bloomFilter"])
 
 
-def _read_footer_filters(
-    table: CheckedTable, rows: Sequence[int], unread: list[str]
-) -> list[bytes | None]:
-    """Return the base64 text in each file's footer, None for none; b"" if it cannot be read."""
-    tails = FooterTails(table.storage)
-
-    def read(row: int) -> bytes | None:
-        path, size = table.state.files.locate_file(row)
-        try:
-            metadata: Any = parse_footer(tails.read(path, size), path)
-        except FormatError as problem:
-            unread.append(str(problem))
-            return b""
-        except (pa.ArrowException, OSError, ValueError) as problem:
-            unread.append(f"{path}: {' '.join(str(problem).split())}")
-            return b""
-        text: bytes | None = (metadata.metadata or {}).get(BLOOM.encode())
-        return text
-
-    return run_parallel(read, rows, parallelism=table.parallelism)
-
-
 def _compare(
     check: CheckBuilder, table: CheckedTable, row: int, stored: bytes | None, found: bytes | None
 ) -> None:
-    if found == b"":
-        return
     check.compared += 1
     if stored == found:
         return

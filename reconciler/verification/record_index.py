@@ -21,9 +21,10 @@ from reconciler.hudi.metadata.record_index import (
     RecordIndex,
     list_global_slices,
 )
-from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX
+from reconciler.hudi.metadata.sync_decisions import MAX_RECORDS, RECORD_INDEX
 from reconciler.state.metadata_differences import CheckBuilder
 from reconciler.verification.checked_table import Advance, CheckedTable
+from reconciler.verification.rebuild_obstacles import TOO_MANY_ROWS
 from reconciler.verification.slice_keys import SliceKeys
 
 #: keys that are looked up together; each lookup reads the log files of the index
@@ -49,6 +50,8 @@ def check_record_index(table: CheckedTable, advance: Advance) -> CheckBuilder:
         slices=slices,
     )
     _Comparison(table=table, index=index, keys=SliceKeys.open(table), check=check).run(advance)
+    if check.compared > MAX_RECORDS:
+        check.obstacle = TOO_MANY_ROWS
     return check
 
 
@@ -72,6 +75,7 @@ class _Comparison:
                 arrays = list(self.keys.read(at))
             except UnsupportedError as problem:
                 self.check.not_compared.append(str(problem))
+                self.check.obstacle = str(problem)
                 continue
             waiting += arrays
             numbers += [at] * len(arrays)

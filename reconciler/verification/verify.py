@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import sleep
 from typing import TYPE_CHECKING, Final
@@ -20,6 +20,7 @@ from reconciler.hudi.metadata.sync_decisions import (
     RECORD_INDEX,
 )
 from reconciler.hudi.metadata.table import FILES
+from reconciler.hudi.table.properties import parse_rebuilt_partitions
 from reconciler.state.metadata_differences import CheckBuilder, MetadataVerification
 from reconciler.state.observe import observe
 from reconciler.storage.paths import list_if_exists
@@ -30,6 +31,7 @@ from reconciler.verification.footer_ranges import ColumnValues, FooterRanges, re
 from reconciler.verification.listing import check_listing, has_moved
 from reconciler.verification.own_index import check_own_index, list_own_columns, read_own_index
 from reconciler.verification.partition_stats import check_partition_stats
+from reconciler.verification.rebuild_obstacles import find_rebuild_obstacles
 from reconciler.verification.record_index import check_record_index
 
 if TYPE_CHECKING:
@@ -67,7 +69,8 @@ def verify_metadata(
         try:
             state = observe(storage, _keep_location(spec), observed_ms=observed_ms)
             table = CheckedTable.open(storage, state, sample)
-            found = _TableCheck(table=table, advance=advance).run(only_listing=only_listing)
+            check = _TableCheck(table=table, advance=advance, is_rebuilt=_is_rebuilt(spec))
+            found = check.run(only_listing=only_listing)
             if not found.difference_count:
                 return found
         except (NotFoundError, FormatError) as missing:
@@ -85,6 +88,10 @@ def verify_metadata(
 
 def _load_timeline(storage: Storage) -> Timeline:
     return load_timeline(storage, load_properties(storage))
+
+
+def _is_rebuilt(spec: TableSpec | None) -> bool:
+    return spec is not None and spec.metadata is not None and spec.metadata.repair == "rebuild"
 
 
 def _keep_location(spec: TableSpec | None) -> TableSpec | None:
@@ -114,15 +121,16 @@ def add_metadata_verification(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _TableCheck:
-    """Checks every metadata partition of a table."""
+    """Checks every metadata partition of a table; ``is_rebuilt``: what differs is built anew."""
 
     table: CheckedTable
     advance: Advance
+    is_rebuilt: bool = False
 
     def run(self, *, only_listing: bool) -> MetadataVerification:
         """Return the result of all checks, or of that of the listing."""
-        checks = self._check_listing() if only_listing else self._check_all()
-        parts = [builder.build() for builder in checks]
+        builders = list(self._check_listing() if only_listing else self._check_all())
+        parts = [builder.build() for builder in builders]
         completed = [instant.requested for instant in self.table.state.timeline.commits]
         return MetadataVerification(
             instant=max(completed, default=None),
@@ -130,7 +138,18 @@ class _TableCheck:
             checks=tuple(check for check, _differences in parts),
             differences=tuple(one for _check, differences in parts for one in differences),
             leftovers=self._find_leftovers(),
+            obstacles=self._find_obstacles(builders) if self.is_rebuilt else {},
         )
+
+    def _find_obstacles(self, builders: Sequence[CheckBuilder]) -> dict[str, str]:
+        """Return why partitions cannot be built anew, if one is to be."""
+        properties = self.table.properties
+        unfinished = parse_rebuilt_partitions(properties.raw)
+        if not unfinished and not any(builder.count for builder in builders):
+            return {}
+        met = {one.metadata_partition: one.obstacle for one in builders if one.obstacle}
+        names = {*properties.metadata_partitions, *unfinished}
+        return met | find_rebuild_obstacles(self.table, names)
 
     def _find_leftovers(self) -> tuple[str, ...]:
         """Return partitions that a stopped drop has left; a writer may be building the others."""
@@ -161,6 +180,7 @@ class _TableCheck:
             builder = self._run_check(name, self._choose_check(name, footers, values))
             if footers is not None and footers.problems and name in (COLUMN_STATS, PARTITION_STATS):
                 builder.not_compared += footers.problems
+                builder.obstacle = footers.problems[0]
             yield builder
         if has_own and footers is not None:
             yield check_own_index(self.table, own, footers, values)

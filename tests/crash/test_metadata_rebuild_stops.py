@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.errors import UnsupportedError
 from reconciler.hudi.load import PROPERTIES, load_properties
 from reconciler.hudi.table.properties import REBUILT
 from tests.crash.drill import Killed
@@ -108,11 +109,66 @@ def test_nothing_is_rebuilt_while_a_write_is_pending(tmp_path):
     assert ("rebuild", ("column_stats", "partition_stats")) == (step.change, step.partitions)
     (it.table / ".hoodie/timeline/20261121180000000.commit.requested").write_bytes(b"")
 
-    it.apply(plan)
+    result = it.apply(plan)
 
+    assert 6 == result.exit_code
     assert it.verify().differences
     (note,) = [note for note in it.plan().tables[0].warnings if note.rule == "metadata"]
     assert "it is not rebuilt" in note.because
+
+
+def stop_before_the_list(it):
+    """Stop a rebuild when its files are written and its partitions are not listed."""
+
+    def stop(*_args):
+        raise Killed
+
+    plan = it.plan()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reconciler.executor.metadata_repair.list_partitions", stop)
+        with pytest.raises(Killed):
+            it.apply(plan)
+
+
+@pytest.mark.parametrize("is_known", [True, long(False)])
+def test_a_stopped_rebuild_that_meets_an_obstacle_is_given_up(is_known, tmp_path):
+    it = make_drill("1.2.0", tmp_path / "t", "ranges", repair="rebuild")
+    stop_before_the_list(it)
+    assert "column_stats,partition_stats" == load_properties(it.storage).raw[REBUILT]
+
+    def refuse(_table):
+        raise UnsupportedError("there is a column of a new type")
+
+    with pytest.MonkeyPatch.context() as patch:
+        if is_known:
+            patch.setattr("reconciler.verification.rebuild_obstacles.check_stats", refuse)
+        plan = it.plan()
+        assert ["drop" if is_known else "rebuild"] == [s.change for s in plan.tables[0].steps]
+        patch.setattr("reconciler.executor.metadata_records.check_stats", refuse)
+
+        result = it.apply(plan)
+
+        assert (0, None) == (result.exit_code, result.tables[0].error)
+        assert ["bloom_filters", "files", "record_index"] == it.list_metadata_folders()
+        assert REBUILT not in load_properties(it.storage).raw
+        assert () == it.plan().tables[0].steps
+
+
+def test_an_obstacle_that_comes_after_the_review_is_said(tmp_path, monkeypatch):
+    it = make_drill("1.2.0", tmp_path / "t", "ranges", repair="rebuild")
+    plan, live = it.plan(), it.live
+
+    def refuse(_table):
+        raise UnsupportedError("there is a column of a new type")
+
+    monkeypatch.setattr("reconciler.verification.rebuild_obstacles.check_stats", refuse)
+
+    result = it.apply(plan)
+
+    assert (4, live) == (result.exit_code, it.live)
+    (left,) = result.tables[0].outcomes[0].repaired.left
+    assert ("column_stats", "partition_stats") == left.partitions
+    assert "it is not rebuilt: there is a column of a new type; declare" in left.because
 
 
 @pytest.mark.long

@@ -6,8 +6,8 @@ column_stats, and a secondary index finds rows by the record index.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.hudi.metadata.first_groups import BUILT
@@ -35,6 +35,10 @@ _GROUPS: Final = (
 )
 #: prefixes of indexes that no writer builds anew by itself
 _DEFINED_BY_USERS: Final = {"secondary_index_": "secondary", "expr_index_": "expression"}
+#: what to do about a partition that cannot be built anew
+LET_HUDI: Final = "declare metadata.repair: drop, and let a Hudi writer build it anew"
+#: part of a warning about differences that a plan does not repair
+NOT_DONE: Final = "it is not"
 _REPORT: Final = "reconciler verify names each; declare metadata.repair: rebuild or drop"
 
 
@@ -51,6 +55,7 @@ class _Repair:
     """Partitions that are repaired together.
 
     ``obstacle``: why they cannot be dropped. ``is_unread``: nobody reads what is left of them.
+    ``unbuildable``: partitions that cannot be built anew, and why.
     """
 
     partitions: tuple[str, ...]
@@ -58,6 +63,22 @@ class _Repair:
     because: str
     obstacle: str | None = None
     is_unread: bool = False
+    unbuildable: Mapping[str, str] = field(default_factory=dict)
+
+    def find_obstacle(self, repair: str) -> str | None:
+        """Return why nothing can be done; the whole metadata table is built as far as it can be."""
+        if self.obstacle is None and repair == "rebuild" and FILES not in self.partitions:
+            why = next(iter(self.unbuildable.values()), None)
+            return None if self.is_unread or why is None else f"{why}; {LET_HUDI}"
+        return self.obstacle
+
+    def explain(self, repair: str) -> str:
+        """Return the reason of the step, with what becomes of partitions that cannot be built."""
+        if repair != "rebuild" or self.is_unread:
+            return self.because
+        return "; ".join(
+            [self.because, *(f"{name} is dropped: {why}" for name, why in self.unbuildable.items())]
+        )
 
 
 def plan_metadata(spec: TableSpec, state: TableState) -> MetadataDecision:
@@ -72,18 +93,18 @@ def plan_metadata(spec: TableSpec, state: TableState) -> MetadataDecision:
     warnings = list(_warn_of_own_index(found))
     steps = []
     for repair in repairs:
-        obstacle = repair.obstacle or busy
+        obstacle = repair.find_obstacle(spec.metadata.repair) or busy
         if spec.metadata.repair == "report":
             warnings.append(Note(RULE, f"{repair.because}; {_REPORT}"))
         elif obstacle is not None:
             done = "rebuilt" if spec.metadata.repair == "rebuild" else "dropped"
-            warnings.append(Note(RULE, f"{repair.because}; it is not {done}: {obstacle}"))
+            warnings.append(Note(RULE, f"{repair.because}; {NOT_DONE} {done}: {obstacle}"))
         else:
             steps.append(
                 MetadataStep(
                     change="drop" if repair.is_unread else spec.metadata.repair,
                     partitions=repair.partitions,
-                    because=repair.because,
+                    because=repair.explain(spec.metadata.repair),
                     differences=repair.differences,
                 )
             )
@@ -110,12 +131,7 @@ def _find_repairs(
     ``unfinished``: partitions whose rebuild was stopped and is to be finished. While a writer is at
     work, folders that are not listed may be its new indexes.
     """
-    if unfinished:
-        yield _Repair(
-            partitions=tuple(unfinished),
-            differences=0,
-            because=f"a rebuild of {' and '.join(unfinished)} was stopped, and is begun again",
-        )
+    yield from _end_rebuild(found, unfinished)
     left = tuple(name for name in found.leftovers if name not in unfinished)
     if left and not is_busy:
         where = ".hoodie/metadata" if FILES in left else ", ".join(left)
@@ -134,6 +150,7 @@ def _find_repairs(
             because=f"the file listing differs from the folders in {_count_entries(count)}"
             f"{_give_example(found, (FILES,))}",
             obstacle=_find_user_index(live),
+            unbuildable=_find_unbuildable(found, live),
         )
         return
     for group in _GROUPS:
@@ -146,7 +163,30 @@ def _find_repairs(
                 because=f"{_name_wrong(found, names)} {_differ(found, names)} from the files in "
                 f"{_count_entries(count)}{_give_example(found, names)}",
                 obstacle=_find_dependent(names, live),
+                unbuildable=_find_unbuildable(found, names),
             )
+
+
+def _end_rebuild(found: MetadataVerification, unfinished: Sequence[str]) -> Iterator[_Repair]:
+    """Yield the end of a rebuild that was stopped: it is begun again as far as that is possible."""
+    why = {name: found.obstacles[name] for name in unfinished if name in found.obstacles}
+    again = unfinished if FILES in unfinished else [name for name in unfinished if name not in why]
+    if again:
+        yield _Repair(
+            partitions=tuple(again),
+            differences=0,
+            because=f"a rebuild of {' and '.join(again)} was stopped, and is begun again",
+            unbuildable=why if FILES in again else {},
+        )
+    given_up = tuple(name for name in unfinished if name not in again)
+    if given_up:
+        yield _Repair(
+            partitions=given_up,
+            differences=0,
+            because=f"a rebuild of {' and '.join(given_up)} was stopped, and cannot be ended: "
+            f"{why[given_up[0]]}; nobody reads what it has left",
+            is_unread=True,
+        )
 
 
 def _name_wrong(found: MetadataVerification, names: Collection[str]) -> str:
@@ -172,6 +212,10 @@ def _give_example(found: MetadataVerification, names: Collection[str]) -> str:
     column = f", column {first.column}" if first.column else ""
     key = f", key {first.key}" if first.key is not None else ""
     return f" ({where}{column}{key}: recorded: {first.recorded}; actual: {first.actual})"
+
+
+def _find_unbuildable(found: MetadataVerification, names: Collection[str]) -> dict[str, str]:
+    return {name: found.obstacles[name] for name in sorted(names) if name in found.obstacles}
 
 
 def _find_user_index(live: Collection[str]) -> str | None:

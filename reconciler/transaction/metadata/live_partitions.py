@@ -45,8 +45,8 @@ def drop_partitions(
 ) -> TableProperties:
     """Take metadata partitions out of the table's properties, then delete their folders.
 
-    ``rebuilt``: those that are built anew next, which the properties say until they are listed;
-    none ends every rebuild that was stopped, and None changes nothing about them.
+    ``rebuilt``: all partitions whose rebuild is unfinished then, which the properties say until
+    they are listed; None changes nothing about them.
     Returns the properties as they are then. As in HoodieTableConfig.update, the backup exists while
     the file is replaced. Safe to stop anywhere and to do again: a folder that the properties
     do not list is never read. The caller holds the table's lock. Raises UnsupportedError for a
@@ -56,7 +56,7 @@ def drop_partitions(
     if unknown:
         raise UnsupportedError(f"the metadata partitions {', '.join(unknown)} must not be dropped")
     dropped = set(names)
-    unfinished = _choose_unfinished(properties, rebuilt)
+    unfinished = parse_rebuilt_partitions(properties.raw) if rebuilt is None else rebuilt
     if dropped.intersection(properties.metadata_partitions) or _is_other(properties, unfinished):
         _unlist_partitions(storage, dropped, unfinished)
         properties = load_properties(storage)
@@ -79,15 +79,9 @@ def drop_metadata_table(
     _delete_tree(storage, ROOT)
 
 
-def _choose_unfinished(
-    properties: TableProperties, rebuilt: Collection[str] | None
-) -> Collection[str]:
-    """Return the partitions whose rebuild is unfinished when ``rebuilt`` ones are begun."""
-    unfinished = parse_rebuilt_partitions(properties.raw)
-    if rebuilt is None:
-        return unfinished
-    live = properties.metadata_partitions
-    return {*rebuilt, *(name for name in unfinished if name not in live)} if rebuilt else ()
+def list_unfinished(properties: TableProperties) -> set[str]:
+    """Return the partitions whose rebuild was stopped, without those that are live again."""
+    return {*parse_rebuilt_partitions(properties.raw)} - {*properties.metadata_partitions}
 
 
 def _is_other(properties: TableProperties, rebuilt: Collection[str]) -> bool:

@@ -8,7 +8,7 @@ readers see a partition whole or not at all, wherever this stops.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,6 +26,7 @@ from reconciler.transaction.metadata.live_partitions import (
     add_partitions,
     drop_metadata_table,
     drop_partitions,
+    list_unfinished,
 )
 from reconciler.transaction.session import TableSession
 
@@ -82,6 +83,21 @@ def replace_partitions(
     return names
 
 
+def give_up_rebuilds(session: TableSession, names: Collection[str]) -> tuple[str, ...]:
+    """End rebuilds that were stopped and cannot be ended; return their partitions.
+
+    Others of ``names`` stay as they are. Nobody reads what is deleted. The table's lock is held.
+    """
+    properties = load_properties(session.storage)
+    unfinished = list_unfinished(properties)
+    given_up = tuple(sorted(unfinished.intersection(names)))
+    if given_up:
+        session.lock.confirm()
+        rest = unfinished.difference(given_up)
+        drop_partitions(session.storage, properties, given_up, rebuilt=rest)
+    return given_up
+
+
 def list_partitions(session: TableSession, names: Sequence[str], new: NewPartitions) -> None:
     """List new partitions in the table's properties: from now on they are read."""
     session.lock.confirm()
@@ -105,7 +121,8 @@ def _clear_partitions(
     """Drop partitions, and remove the deltacommits of earlier builds of them."""
     storage = session.storage
     earlier = find_earlier_builds(open_live_metadata(storage, properties, timeline), [*new.groups])
-    properties = drop_partitions(storage, properties, [*new.groups], rebuilt=[*new.groups])
+    unfinished = list_unfinished(properties) | {*new.groups}
+    properties = drop_partitions(storage, properties, [*new.groups], rebuilt=unfinished)
     for path in earlier:
         storage.delete(path)
     return open_live_metadata(storage, properties, timeline)

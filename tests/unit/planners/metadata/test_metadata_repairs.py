@@ -44,8 +44,9 @@ def spec(repair="drop"):
     return TableSpec(name="t", path="/t", metadata=MetadataUpkeep(repair=repair))
 
 
-def dropped(counts, **more):
-    return [step.partitions for step in plan_metadata(spec(), State(found(counts), **more)).steps]
+def dropped(counts, obstacles=(), **more):
+    state = State(found(counts, obstacles=dict(obstacles)), **more)
+    return [step.partitions for step in plan_metadata(spec(), state).steps]
 
 
 def pending(name):
@@ -197,3 +198,54 @@ def test_a_stopped_rebuild_is_not_begun_again_if_the_spec_wants_a_drop():
     (step,) = plan_metadata(spec("drop"), state).steps
 
     assert ("drop", ("column_stats",)) == (step.change, step.partitions)
+
+
+WHY = {"column_stats": "because of c", "partition_stats": "because of c"}
+
+
+def test_what_cannot_be_rebuilt_is_a_warning_that_says_what_to_do():
+    state = State(found({"column_stats": 1}, obstacles=WHY))
+
+    decision = plan_metadata(spec("rebuild"), state)
+
+    assert () == decision.steps
+    (note,) = decision.warnings
+    assert note.because.endswith(
+        "; it is not rebuilt: because of c; declare metadata.repair: drop, and let a Hudi writer "
+        "build it anew"
+    )
+    assert [("column_stats", "partition_stats")] == dropped({"column_stats": 1}, obstacles=WHY)
+
+
+def test_a_whole_rebuild_says_what_is_dropped():
+    (step,) = plan_metadata(spec("rebuild"), State(found({"files": 1}, obstacles=WHY))).steps
+
+    assert ALL == step.partitions
+    assert step.because.endswith(
+        "; column_stats is dropped: because of c; partition_stats is dropped: because of c"
+    )
+
+
+@pytest.mark.parametrize(
+    ("begun", "live", "expected"),
+    [
+        ("column_stats", ("files",), [("drop", ("column_stats",))]),
+        (
+            "bloom_filters,column_stats",
+            ("files",),
+            [("rebuild", ("bloom_filters",)), ("drop", ("column_stats",))],
+        ),
+        ("column_stats,files", (), [("rebuild", ("column_stats", "files"))]),
+    ],
+)
+def test_a_stopped_rebuild_that_cannot_be_ended_is_given_up(begun, live, expected):
+    state = State(
+        found({}, obstacles=WHY),
+        metadata_partitions=live,
+        properties={"reconciler.metadata.rebuild": begun},
+    )
+
+    steps = plan_metadata(spec("rebuild"), state).steps
+
+    assert expected == [(step.change, step.partitions) for step in steps]
+    assert "because of c" in steps[-1].because
