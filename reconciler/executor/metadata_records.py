@@ -225,7 +225,8 @@ class _RecordReader:
     def _list_ranges(self) -> Iterator[tuple[int, DataFileRanges]]:
         """Yield the ranges of listed files; those of log files are unknown.
 
-        As by Hudi, an old file whose footer is damaged gets none: no reader looks them up.
+        As by Hudi, a file without rows has none, nor has an old one whose footer is damaged: no
+        reader looks them up.
         """
         columns, files = self.table.columns, self.table.state.files
         request = IndexRequest(
@@ -235,12 +236,13 @@ class _RecordReader:
         )
         for batch in read_footer_batches(self.table, self.bases.tolist(), request):
             ranges = make_file_ranges(batch.index, self._encodings)
-            parts = zip(batch.rows, batch.problems, batch.bytes, ranges, strict=True)
-            for row, problem, sizes, file in parts:
-                if problem is None:
-                    yield row, replace(file, ranges=_add_bytes(file.ranges, sizes))
-                elif row in self.current:
+            counts = batch.index.rows.tolist()
+            parts = zip(batch.rows, batch.problems, batch.bytes, counts, ranges, strict=True)
+            for row, problem, sizes, count, file in parts:
+                if problem is not None and row in self.current:
                     raise UnsupportedError(problem)
+                if count > 0:
+                    yield row, replace(file, ranges=_add_bytes(file.ranges, sizes))
         if self.version < VERSION_8:
             return
         for row in self.listed[files.kind[self.listed] == FileKind.LOG].tolist():

@@ -142,6 +142,26 @@ class _Observation:
         is_declared = retention is not None and retention.failed_writes is not None
         return is_declared and self.check_process is not None
 
+    def _load_metadata(
+        self, properties: TableProperties, timeline: Timeline
+    ) -> MetadataListing | None:
+        """Return the listing of the metadata table, None without one.
+
+        None too for a damaged one if the spec wants it repaired: then the folders are listed alone,
+        and the verification of the metadata table names the damage.
+        """
+        try:
+            return load_metadata_listing(self.storage, properties, timeline)
+        except FormatError as damage:
+            block = self.spec.metadata if self.spec else None
+            is_repaired = block is not None and block.repair != "report"
+            is_changing = not self.is_last and is_being_written(
+                self.storage, damage.path, self.observed_ms
+            )
+            if not is_repaired or is_changing or self.listing == "metadata":
+                raise
+            return None
+
     def _list_files(
         self,
         properties: TableProperties,
@@ -188,7 +208,7 @@ class _Observation:
         others = self._list_other_writes(failures, {one.instant for one in clusterings})
         stuck = failures.list_clusterings(foreign if self._declares_pending else ())
         compactions = reader.read_pending_compactions(self.check_process)
-        metadata = load_metadata_listing(self.storage, properties, timeline)
+        metadata = self._load_metadata(properties, timeline)
         written = {write.requested for write in (*pending, *others, *stuck)}
         listed = self._list_files(properties, metadata, written)
         cleans = reader.read_completed_cleans() if self.with_history else ()

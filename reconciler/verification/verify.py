@@ -69,7 +69,8 @@ def verify_metadata(
         try:
             state = observe(storage, _keep_location(spec), observed_ms=observed_ms)
             table = CheckedTable.open(storage, state, sample)
-            check = _TableCheck(table=table, advance=advance, is_rebuilt=_is_rebuilt(spec))
+            repair = spec.metadata.repair if spec and spec.metadata else "report"
+            check = _TableCheck(table=table, advance=advance, repair=repair)
             found = check.run(only_listing=only_listing)
             if not found.difference_count:
                 return found
@@ -88,10 +89,6 @@ def verify_metadata(
 
 def _load_timeline(storage: Storage) -> Timeline:
     return load_timeline(storage, load_properties(storage))
-
-
-def _is_rebuilt(spec: TableSpec | None) -> bool:
-    return spec is not None and spec.metadata is not None and spec.metadata.repair == "rebuild"
 
 
 def _keep_location(spec: TableSpec | None) -> TableSpec | None:
@@ -121,11 +118,11 @@ def add_metadata_verification(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _TableCheck:
-    """Checks every metadata partition of a table; ``is_rebuilt``: what differs is built anew."""
+    """Checks every metadata partition of a table; ``repair``: what becomes of what differs."""
 
     table: CheckedTable
     advance: Advance
-    is_rebuilt: bool = False
+    repair: str
 
     def run(self, *, only_listing: bool) -> MetadataVerification:
         """Return the result of all checks, or of that of the listing."""
@@ -138,7 +135,7 @@ class _TableCheck:
             checks=tuple(check for check, _differences in parts),
             differences=tuple(one for _check, differences in parts for one in differences),
             leftovers=self._find_leftovers(),
-            obstacles=self._find_obstacles(builders) if self.is_rebuilt else {},
+            obstacles=self._find_obstacles(builders) if self.repair == "rebuild" else {},
         )
 
     def _find_obstacles(self, builders: Sequence[CheckBuilder]) -> dict[str, str]:
@@ -162,8 +159,16 @@ class _TableCheck:
         return tuple(name for name in DROPPABLE if name in folders - known)
 
     def _check_listing(self) -> Iterator[CheckBuilder]:
-        if FILES in self.table.properties.metadata_partitions:
+        if FILES not in self.table.properties.metadata_partitions:
+            return
+        try:
             yield check_listing(self.table)
+        except FormatError as damage:
+            if self.repair == "report" or not damage.path.startswith(ROOT):
+                raise
+            builder = CheckBuilder(metadata_partition=FILES, unit="file")
+            _add_damage(builder, damage, "readers and writers of the metadata table fail")
+            yield builder
 
     def _check_all(self) -> Iterator[CheckBuilder]:
         """Yield the check of each live metadata partition, and of the table's own index."""
@@ -225,12 +230,17 @@ class _TableCheck:
         except FormatError as damage:
             if not damage.path.startswith(ROOT):
                 raise
-            builder.add(
-                "wrong",
-                "",
-                damage.path.removeprefix(f"{ROOT}/{name}/"),
-                recorded=damage.problem,
-                actual="a damaged file",
-                effect="readers and writers that use this index fail",
-            )
+            _add_damage(builder, damage, "readers and writers that use this index fail")
         return builder
+
+
+def _add_damage(builder: CheckBuilder, damage: FormatError, effect: str) -> None:
+    """Add a damaged file of a metadata partition."""
+    builder.add(
+        "wrong",
+        "",
+        damage.path.removeprefix(f"{ROOT}/{builder.metadata_partition}/"),
+        recorded=damage.problem,
+        actual="a damaged file",
+        effect=effect,
+    )

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 
 import pytest
 
-from reconciler.hudi.codecs import hfile_reader
-from reconciler.hudi.codecs.avro_binary import decode_record, parse_schema
-from tests.command import run
+import reconciler
+from reconciler.storage.open import open_storage
+from tests.crash.drill import Killed
 from tests.metadata_lies import MetadataLiar
 from tests.oracle.hudi import INDEXES, SMALL_FILTERS, directory_listing, keep_commits
+from tests.oracle.our_clean import apply_here
+from tests.oracle.rebuilt_metadata import (
+    check_rebuild,
+    check_that_hudi_goes_on,
+    lie_about_files,
+    repair,
+    write_spec,
+)
 from tests.oracle.test_metadata_verification import verify
-from tests.selection import long
+from tests.selection import long, take_turn
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 
 pytestmark = pytest.mark.oracle
 #: with the default numbers of file groups
 OPTIONS = {**INDEXES, **SMALL_FILTERS}
-SPEC = """\
-apiVersion: reconciler/v1
-kind: HudiTable
-metadata: {{name: t}}
-spec:
-  path: {path}
-  timezone: UTC
-  metadata: {{verify: each-apply, repair: rebuild}}
-  concurrency: {{lock: {{provider: filesystem}}}}
-"""
-BASE = re.compile(r"(?P<group>.*)_\d+-\d+-\d+_(?P<instant>\d+)\.hfile")
+KEEP = keep_commits(1)
 
 
 def write_history(hudi, table):
@@ -36,67 +34,14 @@ def write_history(hudi, table):
     hudi.write(table, [(f"{p}{n}", p, 1) for p in "abc" for n in range(4)], options=OPTIONS)
     hudi.write(table, [("a1", "a", 2), ("b1", "b", 2), ("d1", "d", 2)], options=OPTIONS)
     hudi.write(table, [("a2", "a", 3)], "delete", options=OPTIONS)
-    hudi.clean(table, {**keep_commits(1), **OPTIONS})
+    hudi.clean(table, {**KEEP, **OPTIONS})
     hudi.write(table, [("a3", "a", 4), ("c1", "c", 4)], options=OPTIONS)
-
-
-def remove_metadata_table(table):
-    """Remove the metadata table as if Hudi had never made it."""
-    shutil.rmtree(table.path / ".hoodie/metadata")
-    file = table.path / ".hoodie/hoodie.properties"
-    text = re.sub(r"(?m)^(hoodie.table.metadata.partitions)=.*$", r"\1=", file.read_text())
-    file.write_text(text)
-    (table.path / ".hoodie/.hoodie.properties.crc").unlink(missing_ok=True)
-
-
-def read_first_records(table):
-    """Return the records of the first base files: (file group, instant, key) -> record."""
-    found = {}
-    first = {}
-    for path in sorted((table.path / ".hoodie/metadata").glob("*/*.hfile")):
-        match = BASE.fullmatch(path.name)
-        first.setdefault(match["group"], (match["instant"], path))
-    for group, (instant, path) in first.items():
-        file = hfile_reader.parse_hfile(path.read_bytes(), path.name)
-        schema = parse_schema(file.read_schema(), path.name)
-        for key, value in file.scan_all():
-            record = decode_record(value, schema, path.name)
-            record["_hoodie_file_name"] = None  # 0.15 writes the name of the HFile itself
-            found[group, instant, key.decode()] = record
-    return found
-
-
-def is_comparable(record, with_logs):
-    """Return whether a record has no ranges of log files, which reconciler does not read."""
-    stats = record["ColumnStatsMetadata"]
-    return not stats or not (stats["fileName"].startswith(".") or stats["fileName"] in with_logs)
-
-
-def list_groups(table):
-    """Return the file groups of each metadata partition, with the instants of their first files."""
-    names = {}
-    for path in (table.path / ".hoodie/metadata").glob("*/.*.log.1_0-0-0"):
-        group, instant = re.fullmatch(r"\.(.*)_(\d+)\.log\.1_0-0-0", path.name).groups()
-        names.setdefault(path.parent.name, set()).add((group, instant))
-    return names
-
-
-def rebuild(table, tmp_path):
-    """Make the listing wrong, and let an apply build the metadata table anew."""
-    liar = MetadataLiar(table.path)
-    base = max(table.path.glob("a/*.parquet"))
-    liar.list_file("a", base.name.replace("-0_", "-9_", 1), 10)
-    spec = tmp_path / f"{table.path.name}.yaml"
-    spec.write_text(SPEC.format(path=table.path))
-    assert 0 == run("plan", spec, "-o", tmp_path / "plan.json")
-    assert 0 == run("apply", tmp_path / "plan.json")
-    assert 0 == run("verify", spec)
 
 
 @pytest.mark.parametrize(
     ("version", "merge_on_read"),
     [
-        ("1.2.0", True),
+        long("1.2.0", True),
         long("0.15.0", False),
         long("0.15.0", True),
         long("1.0.2", False),
@@ -110,69 +55,144 @@ def test_a_rebuilt_metadata_table_has_the_records_of_real_hudi(
     hudi = real_hudi(version)
     table = hudi.table(tmp_path / "t", merge_on_read=merge_on_read)
     write_history(hudi, table)
-    live = table.metadata_partitions()
-    rows = hudi.rows(table)
-    other = table.at(tmp_path / "other")
-    shutil.copytree(table.path, other.path)
 
-    rebuild(table, tmp_path)
+    compared = check_rebuild(hudi, table, tmp_path, OPTIONS, ("e1", "e", 9))
 
-    assert live == table.metadata_partitions()
-    assert rows == hudi.rows(table, metadata=False) == hudi.rows(table, metadata=True)
-    assert directory_listing(table.path) == hudi.listing(table)
-    groups, records = list_groups(table), read_first_records(table)
-    remove_metadata_table(other)
-    hudi.write(other, [("e1", "e", 9)], options=OPTIONS)
-    assert list_groups(other) == groups
-    expected = read_first_records(other)
-    with_logs = {path.parent.name for path in table.path.glob("*/.*.log.*")}
-    assert bool(with_logs) == merge_on_read
-    keys = [key for key, record in records.items() if is_comparable(record, with_logs)]
-    assert len(keys) > 40  # of every kind
-    assert [expected.get(key) for key in keys] == [records[key] for key in keys]
-    others = {key for key, record in expected.items() if is_comparable(record, with_logs)}
-    assert others == set(keys)
-    assert expected.keys() <= records.keys()
+    assert len(compared) > 40  # of every kind
+    check_that_hudi_goes_on(hudi, table, OPTIONS, [("a1", "a", 9), ("e1", "e", 9)], KEEP)
 
-    hudi.write(table, [("a1", "a", 9), ("e1", "e", 9)], options=OPTIONS)
-    assert live == table.metadata_partitions()
-    assert list_groups(table) == groups  # Hudi has built none of them anew
-    assert () == verify(table).differences
-    hudi.clean(table, {**keep_commits(1), **OPTIONS})
-    last = hudi.write(table, [("b2", "b", 10)], options=OPTIONS)
-    hudi.rollback(table, last)
-    hudi.archive(table, OPTIONS)
-    assert hudi.rows(table, metadata=False) == hudi.rows(table, metadata=True)
-    assert directory_listing(table.path) == hudi.listing(table)
-    assert () == verify(table).differences
+
+URLENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
+HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+#: partition values, and options of the table; nested folders come from a slash
+PARTITIONS = {
+    "nested": (("2026/01/02", "2026/01/03", "2027/x.y"), {}),
+    "encoded": (("a b/ü", "v.1,2", "x=%41"), URLENCODED),
+    "hive": (("a", "b c", "d.1"), HIVE),
+    "none": (("a", "b", "c"), {}),
+}
+
+
+def write_unusual_history(hudi, table, values, *, has_partitions):
+    """Write, make a savepoint, empty a partition, and leave replaced file groups uncleaned."""
+    one, two, three = values
+    hudi.write(
+        table, [(f"{n}", p, 1) for n, p in enumerate([one, two, three] * 2)], options=OPTIONS
+    )
+    hudi.write(table, [("0", one, 2), ("1", two, 2)], options=OPTIONS)
+    hudi.savepoint(table, table.last_instant())
+    if has_partitions:
+        hudi.write(table, [("1", two, 4), ("4", two, 4)], "delete", options=OPTIONS)
+    clustering = hudi.schedule(table, "CLUSTER", options=OPTIONS)
+    assert clustering
+    hudi.cluster(table, clustering)
+    hudi.write(table, [("2", three, 5)], options=OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "merge_on_read"),
+    [
+        ("1.2.0", "encoded", True),
+        *(
+            long(version, kind, merge)
+            for version in ("0.15.0", "1.0.2", "1.2.0")
+            for kind, merge in (
+                ("nested", False),
+                ("encoded", True),
+                ("hive", True),
+                ("none", True),
+            )
+            if (version, kind) != ("1.2.0", "encoded")
+        ),
+    ],
+)
+def test_metadata_of_unusual_tables_is_rebuilt(version, kind, merge_on_read, real_hudi, tmp_path):
+    hudi = real_hudi(version)
+    values, options = PARTITIONS[kind]
+    has_partitions = kind != "none"
+    table = hudi.table(
+        tmp_path / "t", merge_on_read=merge_on_read, partitioned=has_partitions, options=options
+    )
+    write_unusual_history(hudi, table, values, has_partitions=has_partitions)
+    if merge_on_read:
+        assert hudi.schedule(table, "COMPACT")
+        hudi.write(table, [("2", values[2], 6)], options=OPTIONS)
+
+    check_rebuild(hudi, table, tmp_path, OPTIONS, ("9", values[1], 9))
+
+    rows = [("2", values[2], 9), ("9", values[1], 9)]
+    check_that_hudi_goes_on(hudi, table, OPTIONS, rows, KEEP)
+    if merge_on_read:
+        pending = table.instants(".compaction.requested")[-1]
+        hudi.compact(table, pending.split(".")[0])
+        assert hudi.rows(table, metadata=False) == hudi.rows(table, metadata=True)
+        assert directory_listing(table.path) == hudi.listing(table)
+        assert () == verify(table).differences
 
 
 @pytest.mark.parametrize("version", [long("0.15.0"), long("1.0.2"), long("1.2.0")])
-def test_hudi_goes_on_with_a_table_whose_rebuild_was_stopped(
-    version, real_hudi, tmp_path, monkeypatch
-):
+def test_metadata_of_a_table_without_rows_is_rebuilt(version, real_hudi, tmp_path):
     hudi = real_hudi(version)
-    table = hudi.table(tmp_path / "t", merge_on_read=False)
-    write_history(hudi, table)
-    live, rows = table.metadata_partitions(), hudi.rows(table)
-    base = max(table.path.glob("a/*.parquet"), key=lambda path: path.name.split("_")[-1])
-    MetadataLiar(table.path).set_range("a", base.name, "ts", 5000, 6000)
-    spec = tmp_path / "t.yaml"
-    spec.write_text(SPEC.format(path=table.path))
-    assert 0 == run("plan", spec, "-o", tmp_path / "plan.json")
+    table = hudi.table(tmp_path / "t")
+    hudi.write(table, [("a1", "a", 1), ("b1", "b", 1)], options=OPTIONS)
+    hudi.write(table, [("a1", "a", 2), ("b1", "b", 2)], "delete", options=OPTIONS)
+    hudi.clean(table, {**KEEP, **OPTIONS})
+    assert [] == hudi.rows(table)
 
-    def stop(*_args):
-        raise KeyboardInterrupt
+    check_rebuild(hudi, table, tmp_path, OPTIONS, ("e1", "e", 9))
 
-    with monkeypatch.context() as patch:
-        patch.setattr("reconciler.executor.metadata_repair.list_partitions", stop)
-        assert 0 != run("apply", tmp_path / "plan.json")
+    check_that_hudi_goes_on(hudi, table, OPTIONS, [("a1", "a", 9), ("e1", "e", 9)], KEEP)
 
-    assert "column_stats" not in table.metadata_partitions()
-    assert "reconciler.metadata.rebuild" in (table.path / ".hoodie/hoodie.properties").read_text()
-    assert rows == hudi.rows(table, metadata=False) == hudi.rows(table, metadata=True)
-    hudi.write(table, [("a1", "a", 9), ("e1", "e", 9)], options=OPTIONS)
-    assert live == table.metadata_partitions()  # Hudi has built it anew
-    assert hudi.rows(table, metadata=False) == hudi.rows(table, metadata=True)
-    if version != "0.15.0":  # what it adds to an existing metadata table lacks old files
-        assert () == verify(table).differences
+
+@pytest.mark.parametrize(
+    ("version", "lie"),
+    [
+        ("1.2.0", "files"),
+        long("1.2.0", "ranges"),
+        long("0.15.0", "files"),
+        long("0.15.0", "ranges"),
+        long("1.0.2", "files"),
+        long("1.0.2", "ranges"),
+    ],
+)
+def test_hudi_goes_on_with_a_table_whose_rebuild_was_stopped(version, lie, real_hudi, tmp_path):
+    hudi = real_hudi(version)
+    whole = hudi.table(tmp_path / "t")
+    write_history(hudi, whole)
+    live, rows = whole.metadata_partitions(), hudi.rows(whole)
+    if lie == "files":
+        lie_about_files(whole)
+    else:
+        base = max(whole.path.glob("a/*.parquet"), key=lambda path: path.name.split("_")[-1])
+        MetadataLiar(whole.path).set_range("a", base.name, "ts", 5000, 6000)
+    before = tmp_path / "before"
+    shutil.copytree(whole.path, before)
+    counted = []
+
+    def apply(around):
+        plan = reconciler.plan(reconciler.load_specs(write_spec(whole, tmp_path)))
+        return apply_here(plan, storage=lambda ref: around(open_storage(ref)))
+
+    apply(lambda storage: counted.append(RecordingStorage(storage)) or counted[-1])
+    calls = [call for call in counted[0].calls if call.mutates]
+    first = next(at for at, call in enumerate(calls) if "hoodie.properties" in call.paths[0])
+    stops = range(first + 3, len(calls) + 1)  # when they were taken out of the properties
+
+    for at in take_turn(stops, of=len(stops), turn=len(stops) * 2 // 3):
+        shutil.rmtree(whole.path)
+        shutil.copytree(before, whole.path)
+        fault = StorageFault(at=at, mode="before")
+        with pytest.raises(Killed):
+            apply(lambda storage, fault=fault: FaultyStorage(storage, fault, Killed()))
+        (whole.path / ".hoodie/lock").unlink(missing_ok=True)  # of this process, which goes on
+
+        assert rows == hudi.rows(whole, metadata=False) == hudi.rows(whole, metadata=True), at
+        hudi.write(whole, [("a1", "a", 9), ("e1", "e", 9)], options=OPTIONS)
+        assert live == whole.metadata_partitions(), at
+        assert hudi.rows(whole, metadata=False) == hudi.rows(whole, metadata=True), at
+        assert directory_listing(whole.path) == hudi.listing(whole), at
+        if version == "0.15.0" and lie == "ranges":
+            # it names the old files by absolute paths in an index that it adds to a metadata table
+            assert {"missing"} == {one.kind for one in verify(whole).differences}, at
+            repair(whole, tmp_path)
+        assert () == verify(whole).differences, at

@@ -1,0 +1,168 @@
+"""Measure a rebuild of the whole metadata table, and real Hudi 1.2.0's bootstrap of the same.
+
+python -m tests.bench.metadata_rebuild_speed                  20 000 files in 200 partitions
+python -m tests.bench.metadata_rebuild_speed --files 5000
+python -m tests.bench.metadata_rebuild_speed --no-hudi        a table that Hudi had before
+
+Every base file has 100 rows with keys of its own. The metadata table has files, column_stats of
+eight columns, partition_stats and record_index. Ours is ``reconciler apply`` of a spec with
+``metadata.repair: rebuild`` in a new process, from its start to its end; Hudi's is in a JVM, the
+start of Spark not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from reconciler.hudi.load import load_properties
+from reconciler.storage.open import open_storage
+from reconciler.verification.verify import verify_metadata
+from tests.bench.index_speed import Cost, goal_text, measure_process
+from tests.bench.make_table import Shape, make_table
+from tests.bench.meter import resident
+from tests.oracle.hudi import RealHudi
+
+ROOT = Path(__file__).parents[2] / ".bench" / "metadata"
+GROUPS, ROWS = 100, 100
+GOAL_CPU, GOAL_MEGABYTES = 1 / 4, 1500
+PARTITIONS = ("column_stats", "files", "partition_stats", "record_index")
+SCHEMA = {
+    "type": "record",
+    "name": "t_record",
+    "namespace": "hoodie.t",
+    "fields": [
+        {"name": name, "type": ["null", kind], "default": None}
+        for name, kind in (
+            ("id", "string"),
+            ("p", "string"),
+            ("ts", "long"),
+            ("x", "double"),
+            ("n", "int"),
+        )
+    ],
+}
+OPTIONS = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.write.auto.upgrade": "false",
+}
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: bench}}
+spec:
+  path: {path}
+  metadata: {{repair: rebuild}}
+  concurrency: {{lock: {{provider: filesystem}}}}
+"""
+
+
+def make(table: Path, files: int) -> None:
+    """Create a table whose base files have keys of their own."""
+    shape = Shape(partitions=files // GROUPS, groups=GROUPS, versions=1)
+    make_table(table, shape, schema=SCHEMA)
+    rng = np.random.default_rng(7)
+    for partition in range(shape.partitions):
+        path = shape.partition(partition)
+        for number, name in enumerate(shape.list_names(partition)):
+            file = table / path / name
+            file.unlink()
+            first = (partition * GROUPS + number) * ROWS
+            pq.write_table(make_rows(path, name, first, shape.instants[0], rng), file)
+
+
+def make_rows(
+    partition: str, name: str, first: int, instant: str, rng: np.random.Generator
+) -> pa.Table:
+    keys = [f"key-{number:012d}" for number in range(first, first + ROWS)]
+    return pa.table(
+        {
+            "_hoodie_commit_time": [instant] * ROWS,
+            "_hoodie_commit_seqno": [f"{instant}_0_{number}" for number in range(ROWS)],
+            "_hoodie_record_key": keys,
+            "_hoodie_partition_path": [partition] * ROWS,
+            "_hoodie_file_name": [name] * ROWS,
+            "id": keys,
+            "p": [partition] * ROWS,
+            "ts": rng.integers(0, 10**12, ROWS),
+            "x": rng.random(ROWS),
+            "n": rng.integers(0, 10**6, ROWS).astype(np.int32),
+        }
+    )
+
+
+def measure_hudi(table: Path) -> Cost:
+    """Let Hudi build the metadata table from nothing, in a new JVM."""
+    hudi = RealHudi("1.2.0", heap="4g!", timeout=3600)
+    try:
+        (taken,) = hudi.timed_index_build(hudi.table(table), OPTIONS, 1)
+        (java,) = (p for p in psutil.Process().children(recursive=True) if p.name() == "java")
+        memory = resident(java.pid, shared=True)
+    finally:
+        hudi.close()
+    return Cost(cpu=taken["cpu"], wall=taken["wall"], megabytes=memory / 2**20)
+
+
+def measure_ours(table: Path) -> Cost:
+    """Make the listing wrong, and run ``reconciler apply``."""
+    move_a_file(table)
+    with tempfile.TemporaryDirectory() as folder:
+        spec = Path(folder, "spec.yaml")
+        spec.write_text(SPEC.format(path=table))
+        program = Path(sys.executable).parent / "reconciler"
+        command = [str(program), "apply", str(spec), "--auto-approve"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=folder)
+        cost = measure_process(process)
+    if process.returncode:
+        raise SystemExit(f"reconciler apply ended with {process.returncode}")
+    live = load_properties(open_storage(str(table))).metadata_partitions
+    if live != PARTITIONS:
+        raise SystemExit(f"the metadata table has {', '.join(live)}")
+    return cost
+
+
+def move_a_file(table: Path) -> None:
+    """Give the file group of a base file another name, or its own one again."""
+    files = sorted(table.glob("p000000/*.parquet"))
+    file = next((f for f in files if "-9_" in f.name), files[0])
+    old, new = ("-9_", "-0_") if "-9_" in file.name else ("-0_", "-9_")
+    file.rename(file.with_name(file.name.replace(old, new, 1)))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--files", type=int, default=20_000)
+    parser.add_argument("--no-hudi", action="store_true")
+    parser.add_argument("--verify", action="store_true", help="verify the result too")
+    arguments = parser.parse_args()
+    table = ROOT / f"{arguments.files}"
+    if not (table / ".hoodie" / "timeline").is_dir():
+        make(table, arguments.files)
+    hudi = None
+    if not arguments.no_hudi:
+        hudi = measure_hudi(table)
+        print(f"Hudi 1.2.0  {hudi}", flush=True)
+    ours = measure_ours(table)
+    print(f"reconciler  {ours}", flush=True)
+    if arguments.verify:
+        found = verify_metadata(open_storage(str(table)), None)
+        print(f"verified: {found.difference_count} differences", flush=True)
+    is_met = ours.megabytes <= GOAL_MEGABYTES and (hudi is None or ours.cpu <= hudi.cpu * GOAL_CPU)
+    print(f"goals: {GOAL_CPU} of Hudi's CPU, {GOAL_MEGABYTES} MB:", goal_text(is_met))
+    return 0 if is_met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
