@@ -12,6 +12,7 @@ from reconciler.hudi.load import PROPERTIES, load_properties
 from reconciler.hudi.table.properties import REBUILT
 from tests.crash.drill import Killed
 from tests.crash.test_metadata_repair_stops import RepairDrill, lie_about_ranges, make_drill
+from tests.crash.write_drill import act_after
 from tests.metadata_lies import MetadataLiar
 from tests.selection import long, take_turn
 from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
@@ -200,3 +201,23 @@ def test_only_what_was_reviewed_is_rebuilt(tmp_path):
     it.apply(plan)
 
     assert {"column_stats"} == {one.metadata_partition for one in it.verify().differences}
+
+
+@pytest.mark.parametrize("lie", ["ranges", long("files")])
+def test_a_write_that_begins_while_partitions_are_built_keeps_them_unlisted(lie, tmp_path):
+    it = make_drill("1.2.0", tmp_path / "t", lie, repair="rebuild")
+    plan, live = it.plan(), it.live
+    begun = it.table / ".hoodie/timeline/20261121180000000.commit.requested"
+
+    result = it.apply(
+        plan, around=act_after(r"metadata/column_stats/\.hoodie", lambda: begun.write_bytes(b""))
+    )
+
+    assert 6 == result.exit_code
+    assert f"{begun.name} is pending and may rely on" in result.tables[0].error
+    assert "column_stats" not in it.live
+    assert () == it.plan().tables[0].steps
+    begun.unlink()  # it was rolled back
+    assert 0 == it.apply(it.plan()).exit_code
+    assert live == it.live
+    assert () == it.verify().differences

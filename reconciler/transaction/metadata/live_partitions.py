@@ -194,7 +194,7 @@ def _delete_folder(storage: Storage, folder: str) -> None:
     except NotFoundError:
         return
     paths = [f"{folder}/{entry.name}" for entry in entries if not entry.is_folder]
-    for deletion in storage.delete_many(paths):
+    for deletion in storage.delete_many(paths) if paths else ():
         if deletion.error:
             raise StorageError(deletion.path, f"could not be deleted: {deletion.error}")
     storage.remove_folder(folder)
