@@ -7,7 +7,7 @@ that are built anew are listed there last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -167,22 +167,28 @@ def _describe_rebuild(
     """Return the outcome; with the whole table, what cannot be built is dropped."""
     obstacles = {} if done.new is None else done.new.obstacles
     dropped = tuple(sorted(obstacles)) if FILES in names else given_up
-    left = [
-        LeftRepair((name,), f"{why}; {LET_HUDI}")
-        for name, why in sorted(obstacles.items())
-        if name not in dropped
-    ]
+    kept = {name: why for name, why in sorted(obstacles.items()) if name not in dropped}
+    left = [LeftRepair(names, f"{why}; {LET_HUDI}") for why, names in _group_by_reason(kept)]
     return StepOutcome(
         kind="metadata",
         how="completed" if names or dropped else "nothing",
         repaired=MetadataOutcome(
             dropped=dropped, rebuilt=tuple(sorted(names)), left=(*done.left, *left)
         ),
-        warnings=tuple(
-            Note(_RULE, f"{name} was dropped, because it cannot be rebuilt: {obstacles[name]}")
-            for name in dropped
-        ),
+        warnings=tuple(_explain_drops({name: obstacles[name] for name in dropped})),
     )
+
+
+def _explain_drops(obstacles: Mapping[str, str]) -> Iterator[Note]:
+    for why, names in _group_by_reason(obstacles):
+        clause = "was dropped, because it" if len(names) == 1 else "were dropped, because they"
+        yield Note(_RULE, f"{' and '.join(names)} {clause} cannot be rebuilt: {why}")
+
+
+def _group_by_reason(obstacles: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield each reason with its partitions."""
+    for why in dict.fromkeys(obstacles.values()):
+        yield why, tuple(name for name, reason in obstacles.items() if reason == why)
 
 
 def _load_quiet_timeline(session: ApplySession, fresh: FreshPlan) -> Timeline | None:

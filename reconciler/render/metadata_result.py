@@ -29,8 +29,10 @@ def describe_repair(outcome: StepOutcome, done: MetadataOutcome) -> str:
 def sum_repairs(tables: Iterable[TableResult]) -> str:
     """Return how many metadata tables were repaired; empty if none was."""
     done = sum(
-        bool(outcome.repaired and (outcome.repaired.dropped or outcome.repaired.rebuilt))
+        any(
+            one.repaired and (one.repaired.dropped or one.repaired.rebuilt)
+            for one in table.outcomes
+        )
         for table in tables
-        for outcome in table.outcomes
     )
     return f"{words.format_count(done, 'metadata table')} repaired" if done else ""

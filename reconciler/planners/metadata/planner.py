@@ -76,9 +76,14 @@ class _Repair:
         """Return the reason of the step, with what becomes of partitions that cannot be built."""
         if repair != "rebuild" or self.is_unread:
             return self.because
-        return "; ".join(
-            [self.because, *(f"{name} is dropped: {why}" for name, why in self.unbuildable.items())]
-        )
+        return "; ".join([self.because, *_explain_drops(self.unbuildable)])
+
+
+def _explain_drops(unbuildable: Mapping[str, str]) -> Iterator[str]:
+    """Yield a clause per reason."""
+    for why in dict.fromkeys(unbuildable.values()):
+        names = [name for name, reason in unbuildable.items() if reason == why]
+        yield f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} dropped: {why}"
 
 
 def plan_metadata(spec: TableSpec, state: TableState) -> MetadataDecision:

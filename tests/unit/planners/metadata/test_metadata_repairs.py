@@ -221,9 +221,7 @@ def test_a_whole_rebuild_says_what_is_dropped():
     (step,) = plan_metadata(spec("rebuild"), State(found({"files": 1}, obstacles=WHY))).steps
 
     assert ALL == step.partitions
-    assert step.because.endswith(
-        "; column_stats is dropped: because of c; partition_stats is dropped: because of c"
-    )
+    assert step.because.endswith("; column_stats and partition_stats are dropped: because of c")
 
 
 @pytest.mark.parametrize(
