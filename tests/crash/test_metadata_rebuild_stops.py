@@ -70,7 +70,7 @@ def story(request, tmp_path_factory):
 @pytest.mark.parametrize("mode", ["before", long("torn"), long("after")])
 def test_a_rebuild_that_stops_anywhere_is_ended_by_the_next_run(story, mode):
     it = story.it
-    for at, _method in take_turn(story.stops, of=24):
+    for at, _method in take_turn(story.stops, of=40, turn=17):
         it.again(story.before)
         with pytest.raises(Killed):
             it.apply(

@@ -35,6 +35,7 @@ def test_an_index_that_cannot_be_rebuilt_is_a_warning_and_no_step(tmp_path):
     )
 
 
+@pytest.mark.long
 def test_an_index_that_turns_out_to_be_too_large_stays_and_is_said(tmp_path, monkeypatch):
     it = make_drill("1.2.0", tmp_path / "t", "both", repair="rebuild")
     plan, live = it.plan(), it.live
@@ -111,10 +112,10 @@ def open_table(name, folder):
     [
         "v9_index",  # old file slices
         "reading/clustered_logs_alone_0.15.0",  # replaced file groups, and slices without a base
-        "v8_mor_overlap_done",  # a compaction beside writes
         *map(
             long,
             (
+                "v8_mor_overlap_done",  # a compaction beside writes
                 "reading/clustered_logs_alone_1.2.0",
                 "reading/clustered_logs_0.15.0",
                 "reading/clustered_logs_1.2.0",
