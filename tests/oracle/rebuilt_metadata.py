@@ -97,11 +97,18 @@ def list_groups(table: HudiTable) -> dict[str, set[tuple[str, str]]]:
 
 
 def check_rebuild(
-    hudi: RealHudi, table: HudiTable, folder: Path, options: Mapping[str, str], row: tuple[Any, ...]
+    hudi: RealHudi,
+    table: HudiTable,
+    folder: Path,
+    options: Mapping[str, str],
+    row: tuple[Any, ...],
+    *,
+    has_pending_plan: bool = False,
 ) -> Records:
     """Rebuild the metadata table; it must be what Hudi bootstraps with the write of a row.
 
-    Returns the records of reconciler that were compared.
+    Returns the records of reconciler that were compared. ``has_pending_plan``: a compaction is
+    requested; 0.15 then bootstraps nothing to compare with.
     """
     live = table.metadata_partitions()
     rows = hudi.rows(table)
@@ -117,6 +124,9 @@ def check_rebuild(
     groups, records = list_groups(table), read_first_records(table)
     remove_metadata_table(other)
     hudi.write(other, [row], options=options)
+    if has_pending_plan and hudi.version == "0.15.0":
+        assert [] == other.metadata_partitions()
+        return {}
     assert list_groups(other) == groups
     expected = read_first_records(other)
     with_logs = {path.parent.name for path in table.path.glob("**/.*.log.*")}
