@@ -55,6 +55,10 @@ _ATTEMPTS: Final = 4
 _PAUSE_S: Final = 0.1
 #: the first table version whose log files are attributed by completion time
 _BY_COMPLETION: Final = 8
+#: what to do about a damaged listing of the metadata table
+_REPAIR: Final = (
+    "declare metadata.repair: rebuild in the spec, or let a Hudi writer rebuild the metadata table"
+)
 ListingSource = Literal["storage", "metadata"]
 
 
@@ -158,8 +162,10 @@ class _Observation:
             is_changing = not self.is_last and is_being_written(
                 self.storage, damage.path, self.observed_ms
             )
-            if not is_repaired or is_changing or self.listing == "metadata":
+            if is_changing or self.spec is None or self.listing == "metadata":
                 raise
+            if not is_repaired:
+                raise FormatError(damage.path, damage.problem, _REPAIR) from None
             return None
 
     def _list_files(

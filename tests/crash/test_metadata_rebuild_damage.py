@@ -86,3 +86,19 @@ def test_a_metadata_table_that_lacks_a_folder_is_rebuilt(version, gone, tmp_path
     assert live == {*it.live}
     assert () == it.verify().differences
     assert () == it.plan().tables[0].steps
+
+
+def test_without_a_repair_a_damaged_listing_is_an_error_that_says_how_to_get_one(tmp_path):
+    unpack(INDEXED / "1.2.0.zip", tmp_path / "t/table")
+    it = RepairDrill(tmp_path / "t", {"repair": "report"})
+    (listing,) = it.table.glob(".hoodie/metadata/files/*.hfile")
+    listing.write_bytes(b"")
+    os.utime(listing, (1, 1))
+
+    error = it.plan().tables[0].error
+
+    assert listing.name in error
+    assert error.endswith(
+        "; declare metadata.repair: rebuild in the spec, or let a Hudi writer rebuild the metadata "
+        "table"
+    )
