@@ -65,8 +65,17 @@ def check_base_format(table: CheckedTable) -> None:
 
 
 def check_record_index_kind(table: CheckedTable) -> None:
-    """Raise UnsupportedError for an index whose file groups are not chosen by key alone."""
+    """Raise UnsupportedError for an index per partition, and for one that Hudi does not keep.
+
+    Hudi 1.2 bootstraps the index of a table without meta columns, and adds none of the keys that it
+    writes later; 0.15 and 1.0 read a column that its files lack.
+    """
     check_base_format(table)
+    if table.properties.raw.get("hoodie.populate.meta.fields", "true").lower() == "false":
+        raise UnsupportedError(
+            "no Hudi keeps the record index of a table without meta columns "
+            "(hoodie.populate.meta.fields=false) up to date"
+        )
     if is_record_index_partitioned(table.storage):
         raise UnsupportedError("the record index keeps keys per partition")
 

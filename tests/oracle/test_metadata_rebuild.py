@@ -70,10 +70,7 @@ PARTITIONS = {
     "encoded": (("a b/ü", "v.1,2", "x=%41"), URLENCODED),
     "hive": (("a", "b c", "d.1"), HIVE),
     "none": (("a", "b", "c"), {}),
-    "virtual": (("a", "b", "c"), {"hoodie.populate.meta.fields": "false"}),
 }
-#: before 1.1, Hudi cannot build a record index of a table without meta columns
-KINDS = {"0.15.0": ("nested", "encoded", "hive", "none"), "1.0.2": ("nested", "encoded", "none")}
 
 
 def write_unusual_history(hudi, table, values, *, has_partitions):
@@ -97,9 +94,9 @@ def write_unusual_history(hudi, table, values, *, has_partitions):
     [
         ("1.2.0", "encoded", True),
         *(
-            long(version, kind, kind in ("encoded", "hive", "none"))
+            long(version, kind, kind != "nested")
             for version in ("0.15.0", "1.0.2", "1.2.0")
-            for kind in KINDS.get(version, PARTITIONS)
+            for kind in PARTITIONS
             if (version, kind) != ("1.2.0", "encoded")
         ),
     ],

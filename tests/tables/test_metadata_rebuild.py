@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -31,7 +32,23 @@ def test_an_index_that_cannot_be_rebuilt_is_a_warning_and_no_step(tmp_path):
     (note,) = [note for note in table.warnings if note.rule == "metadata"]
     assert "d38 of type decimal128(38, 10)" in note.because
     assert note.because.endswith(
-        "; declare metadata.repair: drop, and let a Hudi writer build it anew"
+        "; declare metadata.repair: drop, and a Hudi writer that has the index switched on builds "
+        "it anew"
+    )
+
+
+@pytest.mark.long
+def test_a_record_index_that_hudi_does_not_keep_is_not_rebuilt(tmp_path):
+    it = make_drill("1.2.0", tmp_path / "t", "both", repair="rebuild")
+    file = it.table / ".hoodie/hoodie.properties"
+    text = re.sub(r"(?m)^hoodie.populate.meta.fields=.*\n", "", file.read_text())
+    file.write_text(f"{text}hoodie.populate.meta.fields=false\n")
+
+    (table,) = it.plan().tables
+
+    assert [("rebuild", ("bloom_filters",))] == [(s.change, s.partitions) for s in table.steps]
+    assert "no Hudi keeps the record index of a table without meta columns" in (
+        table.warnings[0].because
     )
 
 

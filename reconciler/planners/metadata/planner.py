@@ -36,7 +36,9 @@ _GROUPS: Final = (
 #: prefixes of indexes that no writer builds anew by itself
 _DEFINED_BY_USERS: Final = {"secondary_index_": "secondary", "expr_index_": "expression"}
 #: what to do about a partition that cannot be built anew
-LET_HUDI: Final = "declare metadata.repair: drop, and let a Hudi writer build it anew"
+LET_HUDI: Final = (
+    "declare metadata.repair: drop, and a Hudi writer that has the index switched on builds it anew"
+)
 #: part of a warning about differences that a plan does not repair
 NOT_DONE: Final = "it is not"
 _REPORT: Final = "reconciler verify names each; declare metadata.repair: rebuild or drop"

@@ -211,8 +211,8 @@ def test_what_cannot_be_rebuilt_is_a_warning_that_says_what_to_do():
     assert () == decision.steps
     (note,) = decision.warnings
     assert note.because.endswith(
-        "; it is not rebuilt: because of c; declare metadata.repair: drop, and let a Hudi writer "
-        "build it anew"
+        "; it is not rebuilt: because of c; declare metadata.repair: drop, and a Hudi writer "
+        "that has the index switched on builds it anew"
     )
     assert [("column_stats", "partition_stats")] == dropped({"column_stats": 1}, obstacles=WHY)
 
