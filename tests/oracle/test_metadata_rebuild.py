@@ -182,12 +182,13 @@ def test_hudi_goes_on_with_a_table_whose_rebuild_was_stopped(version, lie, real_
             apply(lambda storage, fault=fault: FaultyStorage(storage, fault, Killed()))
         (whole.path / ".hoodie/lock").unlink(missing_ok=True)  # of this process, which goes on
 
+        is_unlisted = "column_stats" not in whole.metadata_partitions()
         assert rows == hudi.rows(whole, metadata=False) == hudi.rows(whole, metadata=True), at
         hudi.write(whole, [("a1", "a", 9), ("e1", "e", 9)], options=OPTIONS)
         assert live == whole.metadata_partitions(), at
         assert hudi.rows(whole, metadata=False) == hudi.rows(whole, metadata=True), at
         assert directory_listing(whole.path) == hudi.listing(whole), at
-        if version == "0.15.0" and lie == "ranges":
+        if version == "0.15.0" and lie == "ranges" and is_unlisted:
             # it names the old files by absolute paths in an index that it adds to a metadata table
             assert {"missing"} == {one.kind for one in verify(whole).differences}, at
             repair(whole, tmp_path)
