@@ -14,6 +14,7 @@ from tests.command import run
 from tests.metadata_lies import MetadataLiar
 from tests.oracle.hudi import HudiTable, RealHudi, directory_listing
 from tests.oracle.test_metadata_verification import verify
+from tests.selection import EVERY_CASE
 
 SPEC = """\
 apiVersion: reconciler/v1
@@ -149,16 +150,20 @@ def check_that_hudi_goes_on(
     rows: list[tuple[Any, ...]],
     keep: Mapping[str, str],
 ) -> None:
-    """Let Hudi write, clean, roll back and archive; metadata table and folders must agree."""
+    """Let Hudi write and clean; metadata table and folders must agree.
+
+    Where every case runs, it rolls a write back and archives too.
+    """
     live, groups = table.metadata_partitions(), list_groups(table)
     hudi.write(table, rows, options=options)
     assert live == table.metadata_partitions()
     assert list_groups(table) == groups  # Hudi has built none of them anew
     assert () == verify(table).differences
     hudi.clean(table, {**keep, **options})
-    last = hudi.write(table, rows[:1], options=options)
-    hudi.rollback(table, last)
-    hudi.archive(table, options)
+    if EVERY_CASE:
+        last = hudi.write(table, rows[:1], options=options)
+        hudi.rollback(table, last)
+        hudi.archive(table, options)
     assert hudi.rows(table, metadata=False) == hudi.rows(table, metadata=True)
     assert directory_listing(table.path) == hudi.listing(table)
     assert () == verify(table).differences

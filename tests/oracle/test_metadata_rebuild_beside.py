@@ -13,7 +13,7 @@ from tests.oracle.hudi import INDEXES, SMALL_FILTERS, directory_listing
 from tests.oracle.our_clean import apply_here
 from tests.oracle.rebuilt_metadata import lie_about_files, repair, write_spec
 from tests.oracle.test_metadata_verification import verify
-from tests.selection import long
+from tests.selection import EVERY_CASE, long
 
 pytestmark = pytest.mark.oracle
 OPTIONS = {**INDEXES, **SMALL_FILTERS, **CONCURRENT}
@@ -72,5 +72,6 @@ def test_a_write_that_ends_after_a_rebuild_is_in_the_metadata_table(version, rea
         repair(table, tmp_path)
     assert live == table.metadata_partitions()
     assert_right(hudi, table, ["a1", "a2", "b1", "c1"])
-    hudi.write(table, [("a1", "a", 3), ("d1", "d", 3)], options=OPTIONS)
-    assert_right(hudi, table, ["a1", "a2", "b1", "c1", "d1"])
+    if EVERY_CASE:
+        hudi.write(table, [("a1", "a", 3), ("d1", "d", 3)], options=OPTIONS)
+        assert_right(hudi, table, ["a1", "a2", "b1", "c1", "d1"])
