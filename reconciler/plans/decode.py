@@ -149,4 +149,5 @@ def _decode_step(step: Mapping[str, Any], lists: Lists) -> Step:
         files=removed,
         delete_partitions=deleted,
         groups=lists.get("groups"),
+        attempt=lists.get("files"),
     )

@@ -116,8 +116,9 @@ def _check_order(table: Mapping[str, Any]) -> None:
                     f"lists partition {partition['path']!r} of table {table['name']} without files "
                     "and does not delete it"
                 )
-        if step["kind"] == "rollback":
-            _check_rising([(f["partition"], f["name"]) for f in step["files"]], "file", table)
+        if step["kind"] in {"rollback", "resume"}:
+            named = [(f["partition"], f["name"]) for f in step.get("files", ())]
+            _check_rising(named, "file", table)
     _check_rising([(k["partition"], k["name"]) for k in table["kept"]], "kept file", table)
 
 

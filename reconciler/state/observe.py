@@ -223,7 +223,9 @@ class _Observation:
             if self.check_process is None
             else reader.read_pending_writes(pending, self.check_process, listed.unlisted_files),
             failed_writes=failures.read_writes(others, listed.unlisted_files),
-            foreign_clusterings=failures.read_writes(stuck, listed.unlisted_files),
+            foreign_clusterings=failures.read_clusterings(
+                stuck, self.check_process, listed.unlisted_files
+            ),
             pending_rollbacks=self._read_rollbacks(failures),
             touched_partitions=self._read_touched(reader, cleans),
             completions=self._find_completions(properties, timeline, listed.files, zone),

@@ -58,8 +58,9 @@ class ClusterWork:
     """A requested clustering, and the part of it that runs.
 
     ``selection``: its groups run. ``extra``: extra metadata of the request and the completed file.
-    ``attempt``: a text that no other attempt has. ``measurement``: what the declared queries read
-    of the new files; None before those are there, and without queries.
+    ``attempt``: a text that no other attempt has. ``foreign``: the plan of another writer, None for
+    one of ours; its instant gets no inflight file of ours. ``measurement``: what the declared
+    queries read of the new files; None before those are there, and without queries.
     """
 
     instant: str
@@ -69,6 +70,7 @@ class ClusterWork:
     state: TableState
     extra: Mapping[str, str]
     attempt: str
+    foreign: ClusteringPlan | None = None
     measurement: QueryMeasurement | None = None
 
     @property
