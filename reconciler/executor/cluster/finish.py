@@ -78,17 +78,37 @@ def finish_clustering(session: ApplySession, step: ResumeStep, fresh: FreshPlan)
     pending = _find_pending(fresh, step)
     if planned is None:
         _explain_unplanned(session, step, fresh)
-    if pending.state == State.INFLIGHT or step.attempt or planned.attempt or planned.rollback:
-        action = get_clustering_action(fresh.state.table_version).value
-        undoing = make_attempt_rollback(step, action)
-        undone = roll_back_failed_write(session, undoing, fresh, keeps_request=True)
-        if undone.how not in _REVERTED:
-            return replace(undone, kind="resume")
+    undone = _undo_attempt(session, step, planned, pending, fresh)
+    if undone is not None and undone.how not in _REVERTED:
+        return replace(undone, kind="resume")
+    if undone is not None:
         fresh = session.observe()
         pending = _find_pending(fresh, step)
     with session.phase("resume"):
         _take_over(session, fresh, step.instant)
-        return run_with_heartbeat(session, step.instant, partial(_execute, session, pending))
+        outcome = run_with_heartbeat(session, step.instant, partial(_execute, session, pending))
+    if undone is None:
+        return outcome
+    notes = (*undone.warnings, *outcome.warnings)
+    return replace(
+        outcome, removed=undone.removed, bytes=undone.bytes, gone=undone.gone, warnings=notes
+    )
+
+
+def _undo_attempt(
+    session: ApplySession,
+    step: ResumeStep,
+    planned: ResumeStep,
+    pending: PendingClustering,
+    fresh: FreshPlan,
+) -> StepOutcome | None:
+    """Roll back what an earlier attempt wrote; None if there was none."""
+    is_begun = pending.state == State.INFLIGHT
+    if not (is_begun or step.attempt or planned.attempt or planned.rollback):
+        return None
+    action = get_clustering_action(fresh.state.table_version).value
+    rollback = make_attempt_rollback(step, action)
+    return roll_back_failed_write(session, rollback, fresh, keeps_request=True)
 
 
 def _find_planned(fresh: FreshPlan, step: ResumeStep) -> ResumeStep | None:
