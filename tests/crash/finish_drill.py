@@ -71,7 +71,7 @@ def begin(it: ClusteringDrill) -> list[str]:
     Returns the paths of the files.
     """
     (pending,) = it.state().pending_clusterings
-    folder = it.table / it_timeline(it)
+    folder = it.table / find_timeline(it)
     action = "clustering" if it.state().table_version >= 8 else "replacecommit"
     left = [folder / f"{pending.instant}.{action}.inflight"]
     left[0].touch()
@@ -89,7 +89,7 @@ def begin(it: ClusteringDrill) -> list[str]:
     return [f"{partition}/{names[0]}".lstrip("/")]
 
 
-def it_timeline(it: ClusteringDrill) -> str:
+def find_timeline(it: ClusteringDrill) -> str:
     return ".hoodie/timeline" if it.state().layout > 1 else ".hoodie"
 
 

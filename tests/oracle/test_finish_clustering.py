@@ -95,9 +95,7 @@ def test_real_hudi_takes_it_back_by_a_restore(library, tmp_path, kind):
     finished_clusterings.leave_clustering(hudi, table, "requested")
     finished_clusterings.finish(table)
     hudi.write(table, [("a1", "a", 60)])
-    hudi.restore(
-        table, sorted(n for n in table.instants(".savepoint"))[-1].split("_")[0].split(".")[0]
-    )
+    hudi.restore(table, pinned)
 
     assert_reads(hudi, table, rows)
 

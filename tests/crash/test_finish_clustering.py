@@ -1,0 +1,309 @@
+"""A clustering that its writer left is finished as it was planned, wherever an apply dies."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from reconciler.hudi.files.names import BaseName
+from reconciler.hudi.timeline.commit import CommitMetadata, WriteFootprint
+from reconciler.hudi.timeline.instant import Action, State
+from reconciler.hudi.timeline.plans import ClusteringPlan
+from reconciler.plans.document import dump_plan, load_plan
+from tests.crash.drill import Killed, list_data_files
+from tests.crash.failed_write_drill import age, list_named, list_unlisted, list_visible
+from tests.crash.finish_drill import (
+    ATTEMPT,
+    TABLES,
+    begin,
+    find_timeline,
+    get_pending,
+    get_step,
+    list_left,
+    make_pending,
+    touch_now,
+)
+from tests.crash.write_drill import act_after, die_at
+from tests.selection import long, take_turn
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
+
+V6, V9 = TABLES
+STORIES = [(V6, True), (V9, True), (V6, False), long(V9, False)]
+
+
+def make(name, folder, *, is_begun, **said):
+    """Unpack a table; ``is_begun``: with what a writer left that died while it executed it."""
+    it = make_pending(name, folder, **said)
+    return it, get_pending(it), begin(it) if is_begun else []
+
+
+def list_written(it, instant):
+    """Return the data files that are named by an instant."""
+    named = ((path, BaseName.parse(path.rpartition("/")[2])) for path in list_data_files(it.table))
+    return {path for path, name in named if name is not None and name.instant == instant}
+
+
+def read_completed(it, instant):
+    """Return the replaced groups and the new files of the completed clustering."""
+    state = it.state()
+    (file,) = (
+        file
+        for file in state.timeline.files
+        if file.instant.requested == instant and file.instant.is_completed
+    )
+    data = (it.table / find_timeline(it) / file.name).read_bytes()
+    return CommitMetadata.parse(data, file.name, replaces=True), {
+        f"{partition}/{name}".lstrip("/")
+        for partition, name in WriteFootprint.parse(data, file.name).files
+    }
+
+
+def assert_finished(it, instant, rows):
+    """Check that the clustering is completed, its files are those that it names, rows are kept."""
+    commit, files = read_completed(it, instant)
+    assert list_written(it, instant) == files
+    assert (rows, [], set()) == (it.rows(), list_left(it), list_unlisted(it))
+    assert () == it.plan().tables[0].steps
+    return commit
+
+
+@pytest.mark.parametrize(("name", "is_begun"), STORIES)
+def test_a_clustering_is_finished_as_its_writer_planned_it(tmp_path, name, is_begun):
+    it, instant, attempt = make(name, tmp_path / "t", is_begun=is_begun)
+    rows, (pending,) = it.rows(), it.state().pending_clusterings
+    plan = it.plan()
+    step = get_step(plan)
+
+    assert (instant, "foreign") == (step.instant, step.writer)
+    assert attempt == ([] if step.attempt is None else list_named(replace_files(step)))
+    assert dump_plan(plan) == dump_plan(load_plan(dump_plan(plan), "p"))
+
+    result = it.apply(plan)
+
+    (done,) = result.tables[0].outcomes
+    assert (0, "resume", "completed", instant, len(attempt)) == (
+        result.exit_code,
+        done.kind,
+        done.how,
+        done.instant,
+        done.removed,
+    )
+    commit = assert_finished(it, instant, rows)
+    planned = Counter(
+        (one.partition, one.file_id) for group in pending.plan.groups for one in group.slices
+    )
+    replaced = Counter((path, name) for path, ids in commit.replaced.items() for name in ids)
+    assert planned == replaced
+    outputs = sum(group.output_count for group in pending.plan.groups)
+    assert outputs == len(list_written(it, instant))
+    states = {f.instant.state for f in it.state().timeline.files if f.instant.requested == instant}
+    assert {State.REQUESTED, State.COMPLETED} == states
+    again = it.apply(plan)
+    assert (0, "nothing") == (again.exit_code, again.tables[0].outcomes[0].how)
+
+
+def replace_files(step):
+    """Return a step whose files are those of the attempt."""
+    return replace(step, files=step.attempt)
+
+
+@pytest.mark.parametrize(("name", "is_begun"), STORIES)
+@pytest.mark.parametrize("how", ["before", long("after")])
+def test_wherever_an_apply_stops_the_next_one_finishes_it(tmp_path, name, is_begun, how):
+    it, instant, _attempt = make(name, tmp_path / "first", is_begun=is_begun)
+    rows, visible = it.rows(), list_visible(it)
+    record = []
+    copy = it.copy(tmp_path / "calls")
+    copy.apply(copy.plan(), around=lambda s: record.append(RecordingStorage(s)) or record[-1])
+    changes = sum(len(one.mutations) for one in record)
+    assert changes >= (30 if is_begun else 15)
+    for at in take_turn(range(1, changes + 1), of=15, turn=len(name) + is_begun):
+        copy = it.copy(tmp_path / f"{at}")
+        with pytest.raises(Killed):
+            copy.apply(
+                copy.plan(),
+                around=lambda s, at=at: FaultyStorage(s, StorageFault(at=at, mode=how), Killed()),
+            )
+        seen = list_visible(copy)
+        assert seen == visible or not seen & list_written(copy, instant) ^ seen - visible, at
+        assert rows == copy.rows(), at
+        result = copy.apply(copy.plan())
+        assert 0 == result.exit_code, (at, result.tables)
+        copy.apply(copy.plan())
+        assert_finished(copy, instant, rows)
+        assert () == copy.state().timeline.pending({Action.ROLLBACK}), at
+        shutil.rmtree(tmp_path / f"{at}")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_writer_that_comes_back_finds_nothing_to_complete(tmp_path, name):
+    it, instant, attempt = make(name, tmp_path / "t", is_begun=True)
+    rows, partition = it.rows(), attempt[0].rpartition("/")[0]
+    late = f"{ATTEMPT}7_{instant}.parquet"
+    seen = []
+
+    def come_back():
+        seen.extend(path.name for path in (it.table / find_timeline(it)).glob(f"{instant}*"))
+        it.storage.create(f".hoodie/.temp/{instant}/{partition}/{late}.marker.CREATE", b"")
+        it.storage.create(f"{partition}/{late}", b"PAR1 late")
+
+    waking = act_after(r"\.marker\.CREATE$", come_back)
+    result = it.apply(it.plan(), around=waking)
+
+    assert 0 == result.exit_code, result.tables
+    assert [True] == ["requested" in name for name in seen if not name.endswith(".crc")]
+    assert late not in {path.rpartition("/")[2] for path in list_data_files(it.table)}
+    assert_finished(it, instant, rows)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_writer_that_executes_it_meanwhile_is_left_to_it(tmp_path, name):
+    it, instant, _ = make(name, tmp_path / "t", is_begun=False)
+    rows = it.rows()
+    action = "clustering" if name == V9 else "replacecommit"
+    inflight = f"{find_timeline(it)}/{instant}.{action}.inflight"
+    waking = act_after(r"\.marker\.CREATE$", lambda: it.storage.create(inflight, b""))
+    result = it.apply(it.plan(), around=waking)
+
+    assert 6 == result.exit_code
+    assert "another writer has taken over clustering" in result.tables[0].error
+    assert (rows, set()) == (it.rows(), list_written(it, instant))
+    touch_now(it, it.table / inflight)
+    assert () == it.plan().tables[0].steps
+    age(it.table / inflight, 7 * 3600)
+    assert 0 == it.apply(it.plan()).exit_code
+    assert_finished(it, instant, rows)
+
+
+def test_an_apply_that_is_still_at_work_is_left_to_it(tmp_path):
+    it, instant, _ = make(V9, tmp_path / "t", is_begun=True)
+    reviewed = it.plan()
+    dying = die_at(r"\.replacecommit$")
+    with pytest.raises(Killed):
+        it.apply(reviewed, around=dying, pid=77)
+    result = it.apply(it.plan(), pid=78, living=frozenset({77}))
+
+    assert 6 == result.exit_code
+    assert "which still runs" in result.tables[0].error
+    assert 0 == it.apply(it.plan(), pid=79).exit_code
+    assert "an apply by ann" not in str(it.plan().tables[0].warnings)
+    assert () == it.plan().tables[0].steps
+    assert list_written(it, instant)
+
+
+def test_a_file_that_no_review_has_named_keeps_the_clustering(tmp_path):
+    it, instant, attempt = make(V9, tmp_path / "t", is_begun=True)
+    plan, partition = it.plan(), attempt[0].rpartition("/")[0]
+    new = it.table / partition / f"{ATTEMPT}5_{instant}.parquet"
+    new.write_bytes(b"new")
+    result = it.apply(plan)
+
+    (done,) = result.tables[0].outcomes
+    assert (4, "resume", "nothing", 2) == (
+        result.exit_code,
+        done.kind,
+        done.how,
+        len(done.left_out),
+    )
+    assert {*attempt, f"{partition}/{new.name}"} == list_written(it, instant)
+    assert 0 == it.apply(it.plan()).exit_code
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_groups_that_have_changed_stay_as_they_are(tmp_path, name):
+    it, instant, _ = make(name, tmp_path / "t", is_begun=False)
+    rows, (pending,) = it.rows(), it.state().pending_clusterings
+    plan = it.plan()
+    changed = pending.plan.groups[0].slices[0]
+    amend(it, pending, replace_base(pending.plan))
+    result = it.apply(plan)
+
+    (done,) = result.tables[0].outcomes
+    left = done.rewritten.left
+    assert ([changed.partition], rows) == ([one.partition for one in left], it.rows())
+    if len(pending.plan.groups) == 1:
+        assert ("undone", ()) == (done.how, it.state().pending_clusterings)
+        return
+    assert "completed" == done.how
+    commit, _files = read_completed(it, instant)
+    assert changed.file_id not in {i for ids in commit.replaced.values() for i in ids}
+
+
+def replace_base(plan):
+    """Return a plan whose first slice has another base file than there is."""
+    first, *groups = plan.groups
+    slice_, *slices = first.slices
+    time = slice_.base_file.rpartition("_")[2]
+    changed = replace(slice_, base_file=slice_.base_file.replace(time, "19700101000000000.parquet"))
+    return replace(plan, groups=(replace(first, slices=(changed, *slices)), *groups))
+
+
+def amend(it, pending, plan: ClusteringPlan):
+    """Write another plan into the requested file, and keep its time."""
+    state = it.state()
+    action = "clustering" if state.table_version >= 8 else "replacecommit"
+    file = it.table / find_timeline(it) / f"{pending.instant}.{action}.requested"
+    file.write_bytes(plan.encode(str(it.table), version=state.table_version))
+    age(file, 30 * 86400)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            {"executor_class": "com.acme.MyStrategy"},
+            "its plan wants to be executed by com.acme.MyStrategy, which is not done here",
+        ),
+        ({"keeps_commit_times": False}, "its plan wants new commit times of all rows"),
+        (
+            {
+                "strategy": {
+                    "hoodie.clustering.plan.strategy.sort.columns": "id",
+                    "hoodie.layout.optimize.strategy": "SPIRAL",
+                }
+            },
+            "its plan wants the layout SPIRAL",
+        ),
+    ],
+)
+def test_a_plan_that_is_not_executed_here_is_reported(tmp_path, change, text):
+    it, _instant, _ = make(V9, tmp_path / "t", is_begun=False)
+    (pending,) = it.state().pending_clusterings
+    amend(it, pending, replace(pending.plan, **change))
+    (table,) = it.plan().tables
+    (note,) = [note for note in table.warnings if note.rule == "pendingClustering"]
+
+    assert () == table.steps
+    assert text in note.because
+
+
+@pytest.mark.parametrize(
+    ("pending", "lock", "text"),
+    [
+        ("{clustering: finish}", "none", "without a lock it cannot be known to be left behind"),
+        ("{clustering: finish, after: 90d}", "filesystem", None),
+    ],
+)
+def test_a_clustering_that_stays_is_only_reported(tmp_path, pending, lock, text):
+    it, _instant, _ = make(V9, tmp_path / "t", is_begun=True, pending=pending, lock=lock)
+    (table,) = it.plan().tables
+    notes = [note.because for note in table.warnings if note.rule == "pendingClustering"]
+
+    assert () == table.steps
+    assert (text is not None) == bool(notes)
+    assert all(text in note for note in notes)
+
+
+def test_without_a_lock_a_reviewed_finish_is_refused(tmp_path):
+    it, instant, _ = make(V9, tmp_path / "t", is_begun=True)
+    reviewed = it.plan()
+    unlocked = it.copy(tmp_path / "u", lock="none")
+    (table,), (other,) = reviewed.tables, unlocked.plan().tables
+    forged = replace(reviewed, tables=(replace(other, steps=table.steps),))
+    result = unlocked.apply(forged)
+
+    assert 6 == result.exit_code
+    assert f"it cannot be known that clustering {instant} is left behind" in result.tables[0].error
