@@ -16,6 +16,7 @@ from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.timeline.instant import COMMITS, SECOND_DIGITS, parse_instant
 from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.planners.reader_window import find_reader_window
+from reconciler.planners.recovery.held_back import measure_held_back
 from reconciler.planners.savepoint_costs import find_costs
 from reconciler.plans.model import Observed, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
@@ -85,7 +86,7 @@ def table_status(
     missed = () if index is None else index.missed_by_hudi
     earliest = plan.impact.earliest_readable_before
     lock = _mark_stale(lock, concurrency)
-    health = _health_condition(plan, pending, lock, concurrency.stale_after)
+    health = _health_condition(state, plan, pending, lock, concurrency.stale_after)
     return TableStatus(
         name=plan.name,
         path=plan.path,
@@ -155,11 +156,15 @@ def _unreadable_status(spec: TableSpec, plan: TablePlan) -> TableStatus:
 
 
 def _health_condition(
-    plan: TablePlan, pending: tuple[PendingStatus, ...], lock: LockStatus | None, limit: int
+    state: TableState,
+    plan: TablePlan,
+    pending: tuple[PendingStatus, ...],
+    lock: LockStatus | None,
+    limit: int,
 ) -> TableCondition:
     stuck = [
         f"{one.action} {one.instant} is {one.state.lower()} for {format_age(one.age_seconds)}, "
-        f"{describe_stale(limit)}"
+        f"{describe_stale(limit)}{_describe_held_back(one.instant, state, plan)}"
         for one in pending
         if one.is_stuck
     ]
@@ -168,6 +173,12 @@ def _health_condition(
         why = describe_stale(limit) if lock.age_seconds > limit else "its holder is gone"
         stale = f"{lock.path} is held by {lock.held_by}: {why}"
     return healthy_condition(plan, stuck=stuck, stale_lock=stale)
+
+
+def _describe_held_back(instant: str, state: TableState, plan: TablePlan) -> str:
+    """Return what a pending instant holds back; empty if nothing is known of it."""
+    text = measure_held_back(instant, state, plan.kept).text
+    return f", and {text}" if text else ""
 
 
 def _reclaimable_bytes(plan: TablePlan) -> int | None:

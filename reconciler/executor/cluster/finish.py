@@ -2,8 +2,8 @@
 
 What an earlier attempt wrote is rolled back first, as Hudi does before it executes a plan again: a
 rollback instant deletes its files and takes the clustering back to its request. The plan is then
-executed under its instant. It gets no inflight file of ours, so that its writer, should it come
-back, finds nothing to complete. Our heartbeat tells the next apply who has begun.
+executed under its instant. Until it is completed it has no inflight file, so that its writer,
+should it come back, finds nothing to complete. Our heartbeat tells the next apply who has begun.
 Source: BaseHoodieTableServiceClient.cluster, HoodieTable.rollbackInflightClustering.
 """
 
@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 from reconciler.errors import BusyError, UnsupportedError
 from reconciler.executor.cluster.execution import (
     ClusterExecution,
+    RewrittenGroups,
     find_damaged_input,
     require_rewriter,
 )
@@ -48,6 +49,7 @@ from reconciler.transaction.footprints import (
 from reconciler.transaction.publish import find_completion
 from reconciler.transaction.recovery.damaged_files import find_damaged_files
 from reconciler.transaction.recovery.failed_writes import check_abandoned, find_pending_write
+from reconciler.transaction.recovery.finished_runs import write_missing_inflight
 from reconciler.transaction.recovery.pending_instants import remove_attempt
 from reconciler.transaction.retry import (
     MissingFiles,
@@ -291,6 +293,15 @@ class _FinishedClustering(ClusterExecution):
 
     def begin(self, pending: ClusterWork) -> None:
         pass
+
+    def tidy(
+        self, pending: ClusterWork, result: RewrittenGroups | None, outcome: StepOutcome
+    ) -> StepOutcome:
+        if outcome.how == "completed":
+            session = self.session
+            timeline = session.reload_timeline()
+            write_missing_inflight(session.storage, session.properties, timeline, pending.instant)
+        return super().tidy(pending, result, outcome)
 
     def explain_failure(
         self,

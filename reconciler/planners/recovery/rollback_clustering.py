@@ -19,8 +19,9 @@ from reconciler.planners.recovery.failed_files import (
     list_failed_files,
     rolls_back_clusterings,
 )
+from reconciler.planners.recovery.held_back import measure_held_back
 from reconciler.planners.recovery.rollback_failed_write import finish_rollback
-from reconciler.plans.model import Note, RollbackStep
+from reconciler.plans.model import KeptFiles, Note, RollbackStep
 from reconciler.spec.model import Concurrency, PendingServices, TableSpec
 from reconciler.state.model import ForeignWrite, TableState, is_abandoned
 
@@ -53,17 +54,52 @@ def plan_clustering_rollbacks(spec: TableSpec, state: TableState) -> tuple[Rollb
     return tuple(sorted(steps, key=lambda step: step.instant, reverse=True))
 
 
-def warn_of_abandoned_clusterings(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
-    """Return a warning for each clustering that nobody finishes and that stays."""
+def warn_of_abandoned_clusterings(
+    spec: TableSpec, state: TableState, kept: KeptFiles | None = None
+) -> tuple[Note, ...]:
+    """Return a warning for each clustering that nobody finishes and that stays.
+
+    Also for one that holds back a clean until it goes. ``kept``: the files past retention that
+    stay.
+    """
     stays = "concurrency.pending.clustering: report leaves it"
     if rolls_back_clusterings(spec) or finishes_clusterings(spec):
         if not has_no_lock(spec):
-            return ()
+            return _warn_of_held_cleans(spec, state, kept)
         stays = "without a lock it cannot be known to be left behind; configure concurrency.lock"
     return tuple(
-        Note(_RULE, f"{describe_clustering(clustering, spec, state)}; {stays}")
+        Note(
+            _RULE,
+            f"{describe_clustering(clustering, spec, state)}"
+            f"{_describe_kept(clustering.instant, state, kept)}; {stays}",
+        )
         for clustering in find_abandoned(spec, state)
     )
+
+
+def _warn_of_held_cleans(
+    spec: TableSpec, state: TableState, kept: KeptFiles | None
+) -> tuple[Note, ...]:
+    """Return a warning for each clustering that keeps files from a clean until it is gone."""
+    end = "finished" if finishes_clusterings(spec) else "rolled back"
+    held = [
+        (clustering.instant, _describe_kept(clustering.instant, state, kept))
+        for clustering in find_abandoned(spec, state)
+    ]
+    return tuple(
+        Note(
+            _RULE,
+            f"clustering {instant} of another writer{text.replace(' and', '', 1)} until it is "
+            f"{end}",
+        )
+        for instant, text in held
+        if text
+    )
+
+
+def _describe_kept(instant: str, state: TableState, kept: KeptFiles | None) -> str:
+    files = measure_held_back(instant, state, kept).kept_text
+    return f" and holds back the removal of {files}" if files else ""
 
 
 def list_abandoned(spec: TableSpec, state: TableState) -> frozenset[str]:
@@ -101,6 +137,8 @@ def describe_clustering(clustering: ForeignWrite, spec: TableSpec, state: TableS
     """Return who left a clustering, since when, and what it holds back."""
     slices = [one for one in state.clusterings if one.instant == clustering.instant]
     groups = pluralize(len({(one.partition, one.file_id) for one in slices}), "file group")
+    files = measure_held_back(clustering.instant, state, None).files
+    groups += f" ({pluralize(files, 'file')})" if files else ""
     partitions = pluralize(len({one.partition for one in slices}), "partition")
     after = units.format_duration(_get_services(spec).after)
     what = f"clustering {clustering.instant} of another writer was left {clustering.state.lower()}"
