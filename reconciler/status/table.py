@@ -78,7 +78,7 @@ def table_status(
     is_read = (view.is_newest & view.is_live)[view.row_slice]
     sync, because = _sync_state(spec, plan)
     concurrency = spec.concurrency or Concurrency()
-    pending = _pending_instants(state, concurrency)
+    pending = _pending_instants(state, plan, concurrency)
     sizes = _size_classes(state, is_read)
     zone = find_timeline_zone(spec, state)
     age = partial(_instant_age, zone=zone, now_ms=state.observed_ms)
@@ -86,7 +86,7 @@ def table_status(
     missed = () if index is None else index.missed_by_hudi
     earliest = plan.impact.earliest_readable_before
     lock = _mark_stale(lock, concurrency)
-    health = _health_condition(state, plan, pending, lock, concurrency.stale_after)
+    health = _health_condition(plan, pending, lock, concurrency.stale_after)
     return TableStatus(
         name=plan.name,
         path=plan.path,
@@ -156,15 +156,11 @@ def _unreadable_status(spec: TableSpec, plan: TablePlan) -> TableStatus:
 
 
 def _health_condition(
-    state: TableState,
-    plan: TablePlan,
-    pending: tuple[PendingStatus, ...],
-    lock: LockStatus | None,
-    limit: int,
+    plan: TablePlan, pending: tuple[PendingStatus, ...], lock: LockStatus | None, limit: int
 ) -> TableCondition:
     stuck = [
         f"{one.action} {one.instant} is {one.state.lower()} for {format_age(one.age_seconds)}, "
-        f"{describe_stale(limit)}{_describe_held_back(one.instant, state, plan)}"
+        f"{describe_stale(limit)}{f', and {one.holds_back}' if one.holds_back else ''}"
         for one in pending
         if one.is_stuck
     ]
@@ -173,12 +169,6 @@ def _health_condition(
         why = describe_stale(limit) if lock.age_seconds > limit else "its holder is gone"
         stale = f"{lock.path} is held by {lock.held_by}: {why}"
     return healthy_condition(plan, stuck=stuck, stale_lock=stale)
-
-
-def _describe_held_back(instant: str, state: TableState, plan: TablePlan) -> str:
-    """Return what a pending instant holds back; empty if nothing is known of it."""
-    text = measure_held_back(instant, state, plan.kept).text
-    return f", and {text}" if text else ""
 
 
 def _reclaimable_bytes(plan: TablePlan) -> int | None:
@@ -260,7 +250,9 @@ def _size_classes(state: TableState, is_read: Mask) -> tuple[SizeClass, ...]:
     return tuple(SizeClass(below=below, files=files, bytes=b) for below, files, b in rows)
 
 
-def _pending_instants(state: TableState, concurrency: Concurrency) -> tuple[PendingStatus, ...]:
+def _pending_instants(
+    state: TableState, plan: TablePlan, concurrency: Concurrency
+) -> tuple[PendingStatus, ...]:
     entries = [entry for entry in state.timeline.entries if not entry.instant.is_completed]
     ages = [max(0, state.observed_ms - entry.modified_ms) // 1000 for entry in entries]
     return tuple(
@@ -270,6 +262,9 @@ def _pending_instants(state: TableState, concurrency: Concurrency) -> tuple[Pend
             state=entry.instant.state.value,
             age_seconds=age,
             is_stuck=age > concurrency.stale_after,
+            holds_back=measure_held_back(entry.instant.requested, state, plan.kept).text or None
+            if age > concurrency.stale_after
+            else None,
         )
         for entry, age in zip(entries, ages, strict=True)
     )
