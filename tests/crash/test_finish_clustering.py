@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from collections import Counter
 from dataclasses import replace
@@ -13,6 +14,7 @@ from reconciler.hudi.timeline.commit import CommitMetadata, WriteFootprint
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.plans import ClusteringPlan
 from reconciler.plans.document import dump_plan, load_plan
+from reconciler.plans.model import ResumeStep
 from tests.crash.drill import Killed, list_data_files
 from tests.crash.failed_write_drill import age, list_named, list_unlisted, list_visible
 from tests.crash.finish_drill import (
@@ -26,11 +28,14 @@ from tests.crash.finish_drill import (
     make_pending,
     touch_now,
 )
+from tests.crash.test_failed_write_damage import damage
 from tests.crash.write_drill import act_after, die_at
-from tests.selection import long, take_turn
+from tests.selection import examples, long, take_turn
 from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 
 V6, V9 = TABLES
+#: damaged files
+DAMAGED = examples(6, many=1000)
 STORIES = [(V6, True), (V9, True), (V6, False), long(V9, False)]
 
 
@@ -121,7 +126,7 @@ def test_wherever_an_apply_stops_the_next_one_finishes_it(tmp_path, name, is_beg
     copy.apply(copy.plan(), around=lambda s: record.append(RecordingStorage(s)) or record[-1])
     changes = sum(len(one.mutations) for one in record)
     assert changes >= (30 if is_begun else 15)
-    for at in take_turn(range(1, changes + 1), of=15, turn=len(name) + is_begun):
+    for at in take_turn(range(1, changes + 1), of=30, turn=len(name) + is_begun):
         copy = it.copy(tmp_path / f"{at}")
         with pytest.raises(Killed):
             copy.apply(
@@ -308,3 +313,30 @@ def test_without_a_lock_a_reviewed_finish_is_refused(tmp_path):
 
     assert 6 == result.exit_code
     assert f"it cannot be known that clustering {instant} is left behind" in result.tables[0].error
+
+
+def test_a_damaged_file_of_a_clustering_is_named_or_changes_no_plan(tmp_path):
+    it, instant, _ = make(V9, tmp_path / "t", is_begun=True)
+    whole = get_step(it.plan())
+    with pytest.raises(Killed):
+        it.apply(it.plan(), around=die_at(r"\.replacecommit$"))
+    it.clock.sleep(600)
+    left = [
+        path
+        for path in it.table.rglob(f"{instant}*")
+        if path.is_file() and path.stat().st_size and path.suffix != ".crc"
+    ]
+    assert 2 == len(left)  # the request, and the heartbeat
+    rng = random.Random(24)
+    for _ in range(DAMAGED):
+        path = rng.choice(left)
+        data = path.read_bytes()
+        path.write_bytes(damage(data, rng))
+        (table,) = it.plan().tables
+        steps = [step for step in table.steps if isinstance(step, ResumeStep)]
+        said = " ".join([table.error or "", *(note.because for note in table.warnings)])
+        names = {name for step in steps for name in step.groups.file_id.to_pylist()}
+        assert names <= set(whole.groups.file_id.to_pylist()), path
+        if not steps and "heartbeat" not in str(path):
+            assert instant in said, path
+        path.write_bytes(data)
