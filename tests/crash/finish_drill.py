@@ -13,9 +13,14 @@ from tests.crash.clustering_drill import ClusteringDrill, PlannedDrill, make_dri
 from tests.crash.failed_write_drill import age
 from tests.crash.write_drill import set_store_clock
 
-READING = Path(__file__).parents[1] / "tables/reading"
+ZIPPED = Path(__file__).parents[1] / "tables"
 #: a table of version 6, and one of version 9
-TABLES = ("pending_clustering_of_some_0.15.0", "pending_clustering_of_some_1.2.0")
+TABLES = (
+    "reading/pending_clustering_of_some_0.15.0",
+    "reading/pending_clustering_of_some_1.2.0",
+)
+#: the same with a metadata table, and with rows to be sorted
+LISTED = ("v6_cow_part", "v9_cow_part")
 SPEC = """\
 apiVersion: reconciler/v1
 kind: HudiTable
@@ -46,9 +51,21 @@ class FinishDrill(PlannedDrill):
 def make_pending(name: str, folder: Path, **said: str) -> FinishDrill:
     """Unpack a table with a requested clustering that nobody has touched for a month."""
     more = {"pending": "{clustering: finish}", **said}
-    it = make_drill_of(FinishDrill, READING / f"{name}.zip", folder, **more)
+    it = make_drill_of(FinishDrill, ZIPPED / f"{name}.zip", folder, **more)
+    remove_failed_writes(it)
     age_all(it)
     return it
+
+
+def remove_failed_writes(it: ClusteringDrill) -> None:
+    """Remove what else is pending, with its files, markers and heartbeat."""
+    state = it.state()
+    kept = {pending.instant for pending in state.pending_clusterings}
+    for instant in state.timeline.instants:
+        if instant.is_completed or instant.requested in kept:
+            continue
+        for path in it.table.rglob(f"*{instant.requested}*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def age_all(it: ClusteringDrill) -> None:

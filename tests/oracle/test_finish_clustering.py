@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.oracle import failed_writes, finished_clusterings
-from tests.oracle.hudi import HudiFailedError
+from tests.oracle.hudi import COMPACT_METADATA, HudiFailedError
 from tests.oracle.prepared_tables import (
     KINDS,
     PLAIN,
@@ -71,6 +71,22 @@ def test_after_we_finished_it_real_hudi_goes_on(library, tmp_path, kind, how):
     finished_clusterings.finish(table)
 
     assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)
+
+
+@pytest.mark.parametrize("kind", [long(kind) for kind in PLAIN], ids=str)
+def test_what_real_hudi_wrote_since_it_was_planned_stays(library, tmp_path, kind):
+    hudi, table = library.table(kind, tmp_path / "t")
+    rows = hudi.rows(table)
+    finished_clusterings.leave_clustering(hudi, table, "dead")
+    for number in range(3):
+        hudi.write(table, [(f"d{number}", "d", 70 + number)], "insert", options=COMPACT_METADATA)
+    rows += [[f"d{n}", "d", 70 + n, f"v{70 + n}", 70.0 + n] for n in range(3)]
+    finished_clusterings.finish(table)
+
+    assert_rows_and_listing(hudi, table, rows)
+    hudi.write(table, [("a1", "a", 80)], options=COMPACT_METADATA)
+    rows[0] = ["a1", "a", 80, "v80", 80.0]
+    assert_rows_and_listing(hudi, table, rows)
 
 
 @pytest.mark.parametrize("kind", [long(kind) for kind in PLAIN], ids=str)
