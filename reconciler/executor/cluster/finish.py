@@ -190,9 +190,7 @@ def _execute(session: ApplySession, pending: PendingClustering) -> StepOutcome:
     work = decision.work
     if decision.problem is not None:
         note = Note("pendingClustering", f"{decision.problem}; it stays pending")
-        return StepOutcome(
-            kind="resume", how="failed", rewritten=work.selection.unchanged, warnings=(note,)
-        )
+        return StepOutcome(kind="resume", how="failed", warnings=(note,))
     retry_until_known(session, partial(_begin, session, work))
     if not len(work.groups):
         return StepOutcome(kind="resume", how="undone", rewritten=work.selection.unchanged)
