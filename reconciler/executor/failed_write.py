@@ -17,7 +17,7 @@ from reconciler.executor.failed_write_execution import (
     RollbackWork,
     find_limits,
     group_sizes,
-    is_pending_clustering,
+    is_foreign_clustering,
 )
 from reconciler.executor.failed_write_review import (
     File,
@@ -171,7 +171,7 @@ class _Rollback(RollbackExecution, Change[_Decision, RollbackWork, None, StepOut
             sizes=prepared.sizes,
             started_ms=started_ms,
             limits=find_limits(session, prepared.fresh, target.requested),
-            is_clustering=is_pending_clustering(prepared.fresh, target.requested),
+            is_clustering=is_foreign_clustering(prepared.fresh, target.requested),
             keeps_request=self.keeps_request,
         )
 
@@ -185,7 +185,7 @@ def _check_dead(
 ) -> None:
     """Raise BusyError unless the writer of a pending write or clustering is dead."""
     limits = find_limits(session, fresh, target.requested)
-    if is_pending_clustering(fresh, target.requested):
+    if is_foreign_clustering(fresh, target.requested):
         check_abandoned(session, timeline, target, limits)
     else:
         check_failed(session, timeline, target, limits)
@@ -223,7 +223,7 @@ def _finish_pending(
         limits=find_limits(session, fresh, step.instant),
         is_begun=rollback.state != State.REQUESTED,
         is_resumed=True,
-        is_clustering=is_pending_clustering(fresh, step.instant),
+        is_clustering=is_foreign_clustering(fresh, step.instant),
         keeps_request=keeps_request,
     )
     change = RollbackExecution(session=session)

@@ -42,7 +42,7 @@ class RollbackWork:
     ``sizes``: of ``files`` that exist, as listed. ``is_begun``: its inflight file is there.
     ``limits``: when its writer counts as dead.
     ``is_resumed``: another run has requested it, and may have begun to delete. ``is_clustering``:
-    its target is a clustering, and ``keeps_request``: that goes back to its request.
+    its target is a clustering of another writer; ``keeps_request``: it goes back to its request.
     """
 
     instant: str
@@ -66,15 +66,18 @@ class RollbackWork:
 def find_limits(session: ApplySession, fresh: FreshPlan, instant: str) -> Concurrency:
     """Return when the spec holds the writer of a pending write or clustering for dead."""
     declared = session.spec.concurrency or Concurrency()
-    if not is_pending_clustering(fresh, instant):
+    if all(clustering.instant != instant for clustering in fresh.state.pending_clusterings):
         return declared
     after = (declared.pending or PendingServices()).after
     return replace(declared, stale_after=after, heartbeat_timeout=after)
 
 
-def is_pending_clustering(fresh: FreshPlan, instant: str) -> bool:
-    """Return whether an instant is a pending clustering."""
-    return any(clustering.instant == instant for clustering in fresh.state.pending_clusterings)
+def is_foreign_clustering(fresh: FreshPlan, instant: str) -> bool:
+    """Return whether an instant is a pending clustering of another writer."""
+    return any(
+        clustering.instant == instant and not clustering.is_ours
+        for clustering in fresh.state.pending_clusterings
+    )
 
 
 @dataclass(kw_only=True, eq=False)

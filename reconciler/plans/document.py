@@ -91,12 +91,8 @@ _LIST_FORMATS = (
         (b']}],"instant":"', b']}],"kind":"'),
         groups.read_groups,
     ),
-    _ListFormat(
-        "files",
-        b'"files":[{"name":"',
-        (b'"}],"instant":"', b'"}],"groups":['),
-        file_rows.read_named,
-    ),
+    _ListFormat("files", b'"files":[{"name":"', (b'"}],"instant":"',), file_rows.read_named),
+    _ListFormat("attempt", b'"attempt":[{"name":"', (b'"}],"because":"',), file_rows.read_named),
 )
 _STEPS_END = b'],"stepsDigest":"'
 #: what reading raises for documents of another form, which ``lenient_load`` explains

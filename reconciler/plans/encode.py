@@ -128,9 +128,9 @@ def _encode_step_lists(step: Step) -> Mapping[str, Iterator[Chunk]]:
     match step:
         case ResumeStep():
             lists = _encode_groups(step.groups) | {"partitions": _encode_partitions(step)}
-            return lists if step.attempt is None else lists | _encode_named(step.attempt)
+            return lists if step.attempt is None else lists | _encode_named("attempt", step.attempt)
         case RollbackStep():
-            return _encode_named(step.files)
+            return _encode_named("files", step.files)
         case ClusterStep():
             return _encode_groups(step.groups)
         case CleanStep():
@@ -147,9 +147,9 @@ def _encode_step_lists(step: Step) -> Mapping[str, Iterator[Chunk]]:
     return {}
 
 
-def _encode_named(files: NamedFiles) -> dict[str, Iterator[Chunk]]:
+def _encode_named(key: str, files: NamedFiles) -> dict[str, Iterator[Chunk]]:
     _check_sorted(files)
-    return {"files": _encode_list([file_rows.encode_named(files)])}
+    return {key: _encode_list([file_rows.encode_named(files)])}
 
 
 def _encode_groups(rewrites: Rewrites | None) -> dict[str, Iterator[Chunk]]:
