@@ -194,6 +194,29 @@ def test_a_writer_that_executes_it_meanwhile_is_left_to_it(tmp_path, name):
     assert_finished(it, instant, rows)
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_a_writer_that_is_back_at_work_keeps_its_clustering(tmp_path, is_begun, is_late):
+    it, instant, attempt = make(V9, tmp_path / "t", is_begun=is_begun)
+    plan, rows = it.plan(), it.rows()
+    folder = it.table / (f".hoodie/.temp/{instant}" if is_begun else find_timeline(it))
+    seen = [path for path in folder.rglob(f"*{instant}*") if path.is_file()]
+
+    def work():
+        for path in seen:
+            touch_now(it, path)
+
+    if not is_late:  # else after the fresh plan, once the apply has the lock
+        work()
+    waking = act_after(r"\.hoodie/lock", work)
+    result = it.apply(plan, around=waking)
+
+    assert 6 == result.exit_code, result.tables
+    assert (rows, {*attempt}) == (it.rows(), list_written(it, instant))
+    assert instant == get_pending(it)
+    assert () == it.state().timeline.pending({Action.ROLLBACK})
+
+
 def test_an_apply_that_is_still_at_work_is_left_to_it(tmp_path):
     it, instant, _ = make(V9, tmp_path / "t", is_begun=True)
     reviewed = it.plan()
