@@ -117,6 +117,7 @@ def test_a_clustering_is_finished_as_its_writer_planned_it(tmp_path, name, is_be
     states = {f.instant.state for f in it.state().timeline.files if f.instant.requested == instant}
     inflight = {State.INFLIGHT} if it.state().table_version < 8 else set()
     assert {State.REQUESTED, State.COMPLETED} | inflight == states
+    assert is_begun == bool(it.state().timeline.completed({Action.ROLLBACK}))
     again = it.apply(plan)
     assert (0, "nothing") == (again.exit_code, again.tables[0].outcomes[0].how)
 
