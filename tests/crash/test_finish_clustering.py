@@ -199,7 +199,7 @@ def test_a_writer_that_executes_it_meanwhile_is_left_to_it(tmp_path, name):
 @pytest.mark.parametrize("is_begun", [False, True])
 def test_a_writer_that_is_back_at_work_keeps_its_clustering(tmp_path, is_begun, is_late):
     it, instant, attempt = make(V9, tmp_path / "t", is_begun=is_begun)
-    seen = [path for path in (it.table / ".hoodie/.temp").rglob("*.marker.*")]
+    seen = list((it.table / ".hoodie/.temp").rglob("*.marker.*"))
     if not is_begun:
         seen = [it.table / ".hoodie/.heartbeat" / instant]
         seen[0].parent.mkdir()
