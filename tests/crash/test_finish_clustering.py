@@ -30,12 +30,15 @@ from tests.crash.finish_drill import (
     make_pending,
     touch_now,
 )
+from tests.crash.test_clustering_races import INSERTS, commit
 from tests.crash.test_failed_write_damage import damage
 from tests.crash.write_drill import act_after, die_at
 from tests.selection import examples, long, take_turn
 from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 
 V6, V9 = TABLES
+#: the time of a write that begins after all clusterings
+LATER = "20261130000000000"
 #: damaged files
 DAMAGED = examples(6, many=1000)
 STORIES = [
@@ -220,6 +223,41 @@ def test_a_writer_that_is_back_at_work_keeps_its_clustering(tmp_path, is_begun, 
     assert (rows, {*attempt}) == (it.rows(), list_written(it, instant))
     assert instant == get_pending(it)
     assert () == it.state().timeline.pending({Action.ROLLBACK})
+
+
+def announce(it, time, stat):
+    """Announce a pending write to the first partition of the clustering."""
+    (pending,) = it.state().pending_clusterings
+    partition = pending.plan.groups[0].slices[0].partition
+    commit(it, {partition: [stat]}, done=False, time=time)
+    return pending.plan.groups[0].slices[0].file_id
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_new_rows_that_a_later_write_adds_are_in_no_group_of_the_clustering(tmp_path, name):
+    it, instant, _ = make(name, tmp_path / "t", is_begun=False)
+    rows = it.rows()
+    announce(it, LATER, INSERTS)
+    result = it.apply(it.plan())
+
+    assert 0 == result.exit_code, result.tables
+    assert list_written(it, instant) == read_completed(it, instant)[1]
+    assert rows == it.rows()
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("is_older", [True, False])
+def test_a_write_that_may_change_a_group_keeps_the_clustering(tmp_path, name, is_older):
+    """An older write knows nothing of it; a later one of updates was allowed to go on."""
+    it, instant, _ = make(name, tmp_path / "t", is_begun=False)
+    rows, group = it.rows(), it.state().pending_clusterings[0].plan.groups[0].slices[0].file_id
+    update = {"fileId": group, "numInserts": 0}
+    announce(it, f"{int(instant) - 1}" if is_older else LATER, INSERTS if is_older else update)
+    result = it.apply(it.plan())
+
+    assert 6 == result.exit_code, result.tables
+    assert f"clustering {instant} cannot be finished now" in result.tables[0].error
+    assert (rows, set(), instant) == (it.rows(), list_written(it, instant), get_pending(it))
 
 
 def test_an_apply_that_is_still_at_work_is_left_to_it(tmp_path):

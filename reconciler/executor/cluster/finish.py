@@ -27,7 +27,7 @@ from reconciler.executor.cluster.group_selection import (
 )
 from reconciler.executor.cluster.publish import list_file_groups
 from reconciler.executor.cluster.rewrite_job import make_rewrite
-from reconciler.executor.cluster.work import ClusterWork, get_clustering_action, make_claims
+from reconciler.executor.cluster.work import ClusterWork, get_clustering_action, make_work_claims
 from reconciler.executor.failed_write import roll_back_failed_write
 from reconciler.executor.failed_write_execution import find_limits
 from reconciler.executor.failed_write_review import make_attempt_rollback
@@ -258,7 +258,7 @@ def _begin(session: ApplySession, work: ClusterWork, should_wait: ShouldWait) ->
         raise BusyError(
             f"a rollback of clustering {time} is pending; run apply again when it is done"
         )
-    claims = make_claims(work.groups, work.state, session.spec)
+    claims = make_work_claims(work, session.spec, footprints)
     if should_wait(claims, footprints):
         return
     for because in find_conflicts(claims, footprints).values():

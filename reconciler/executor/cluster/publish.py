@@ -11,8 +11,8 @@ from reconciler.executor.cluster.group_selection import GroupSelection, drop_gro
 from reconciler.executor.cluster.work import (
     ClusterWork,
     list_output_ids,
-    make_claims,
     make_completed_commit,
+    make_work_claims,
 )
 from reconciler.executor.outcomes import ClusterOutcome
 from reconciler.executor.result import StepOutcome
@@ -70,7 +70,7 @@ def settle_clustering(
     if timeline.find_file(work.instant, work.action, State.REQUESTED) is None:
         raise StaleError(f"clustering {work.instant} was removed from the timeline by another")
     _check_ours(session, work, timeline, results, dropped)
-    claims = make_claims(work.groups, work.state, session.spec)
+    claims = make_work_claims(work, session.spec, footprints)
     if should_wait(claims, footprints):
         return None
     conflicts = find_conflicts(claims, footprints)

@@ -40,7 +40,7 @@ from reconciler.state.measured_queries import (
     encode_predictions,
 )
 from reconciler.state.model import TableState
-from reconciler.transaction.conflicts import GroupClaim
+from reconciler.transaction.conflicts import Footprint, GroupClaim
 from reconciler.transaction.footprints import CompletedWrites, collect_completed_writes
 
 if TYPE_CHECKING:
@@ -125,6 +125,21 @@ def make_claims(groups: Rewrites, state: TableState, spec: TableSpec) -> list[Gr
         GroupClaim(partition=partition, ids=frozenset(ids[part]), is_open=bool(is_open[part].any()))
         for partition, part in iterate_groups(groups)
     ]
+
+
+def make_work_claims(
+    work: ClusterWork, spec: TableSpec, footprints: Sequence[Footprint]
+) -> list[GroupClaim]:
+    """Return the groups of a pending clustering as claims against other writes.
+
+    Writers of Hudi add no rows to small files that a pending clustering rewrites. So only a write
+    that is older than a clustering of another writer may add rows to its groups.
+    """
+    claims = make_claims(work.groups, work.state, spec)
+    older = (one for one in footprints if not one.is_completed and one.instant < work.instant)
+    if work.foreign is None or any(older):
+        return claims
+    return [replace(claim, is_open=False) for claim in claims]
 
 
 def make_requested_plan(
