@@ -276,7 +276,7 @@ def _collect_warnings(
         *(parts.archive.warnings if parts.archive else ()),
         *(parts.metadata.warnings if parts.metadata else ()),
         *parts.resumes.warnings,
-        *warn_of_compactions(spec, state),
+        *warn_of_compactions(spec, state, parts.clean.kept),
         *warn_of_stuck_work(spec, state, parts.clean.kept),
         *parts.orphans.warnings,
         *(note for note in refuse_incomplete_spec(spec, state) if note.rule not in refused),

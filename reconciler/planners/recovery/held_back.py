@@ -99,6 +99,12 @@ def measure_held_back(instant: str, state: TableState, kept: KeptFiles | None) -
     )
 
 
+def describe_kept(instant: str, state: TableState, kept: KeptFiles | None) -> str:
+    """Return what a clean keeps for a pending instant, after what else is said of it."""
+    files = measure_held_back(instant, state, kept).kept_text
+    return f" and holds back the removal of {files}" if files else ""
+
+
 def _find_groups(instant: str, state: TableState) -> tuple[Codes, str]:
     """Return the file groups of a pending instant, and what leaves them alone."""
     files = state.files

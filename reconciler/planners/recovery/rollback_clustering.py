@@ -19,7 +19,7 @@ from reconciler.planners.recovery.failed_files import (
     list_failed_files,
     rolls_back_clusterings,
 )
-from reconciler.planners.recovery.held_back import measure_held_back
+from reconciler.planners.recovery.held_back import describe_kept, measure_held_back
 from reconciler.planners.recovery.rollback_failed_write import finish_rollback
 from reconciler.plans.model import KeptFiles, Note, RollbackStep
 from reconciler.spec.model import Concurrency, PendingServices, TableSpec
@@ -71,7 +71,7 @@ def warn_of_abandoned_clusterings(
         Note(
             _RULE,
             f"{describe_clustering(clustering, spec, state)}"
-            f"{_describe_kept(clustering.instant, state, kept)}; {stays}",
+            f"{describe_kept(clustering.instant, state, kept)}; {stays}",
         )
         for clustering in find_abandoned(spec, state)
     )
@@ -83,7 +83,7 @@ def _warn_of_held_cleans(
     """Return a warning for each clustering that keeps files from a clean until it is gone."""
     end = "finished" if finishes_clusterings(spec) else "rolled back"
     held = [
-        (clustering.instant, _describe_kept(clustering.instant, state, kept))
+        (clustering.instant, describe_kept(clustering.instant, state, kept))
         for clustering in find_abandoned(spec, state)
     ]
     return tuple(
@@ -95,11 +95,6 @@ def _warn_of_held_cleans(
         for instant, text in held
         if text
     )
-
-
-def _describe_kept(instant: str, state: TableState, kept: KeptFiles | None) -> str:
-    files = measure_held_back(instant, state, kept).kept_text
-    return f" and holds back the removal of {files}" if files else ""
 
 
 def list_abandoned(spec: TableSpec, state: TableState) -> frozenset[str]:

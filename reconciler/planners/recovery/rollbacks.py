@@ -12,7 +12,6 @@ from reconciler.planners.recovery.rollback_failed_write import (
     warn_of_failed_writes,
 )
 from reconciler.planners.recovery.rollback_write import plan_rollbacks, warn_of_rollbacks
-from reconciler.planners.recovery.stuck_compactions import warn_of_stuck_compactions
 from reconciler.plans.model import KeptFiles, Note, RollbackStep
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
@@ -39,5 +38,4 @@ def warn_of_stuck_work(
         *warn_of_failed_writes(spec, state, kept),
         *warn_of_abandoned_clusterings(spec, state, kept),
         *warn_of_unfinished_clusterings(spec, state),
-        *warn_of_stuck_compactions(spec, state, kept),
     )

@@ -11,18 +11,9 @@ from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.planners.cluster.candidates import find_candidates
 from reconciler.planners.recovery.held_back import measure_held_back
-from reconciler.planners.recovery.stuck_compactions import warn_of_stuck_compactions
-from reconciler.spec.model import Concurrency, PendingServices, TableSpec
 from reconciler.state.model import PendingCompactionGroup
 from tests.unit.planners.cow import base, commit, stamp, table
 
-HOUR_MS = 3_600_000
-SPEC = TableSpec(
-    name="t",
-    path="/t",
-    concurrency=Concurrency(pending=PendingServices(after=6 * 3600)),
-    document={},
-)
 FILES = {"a": [base("f", 0), base("g", 0)], "b": [base("h", 0), base("i", 0)]}
 
 
@@ -73,18 +64,3 @@ def test_the_file_groups_are_those_that_a_clustering_leaves_out(state, expected)
 
     assert expected == (held.groups, held.files, held.partitions, held.services)
     assert (int(left.sum()), len(np.unique(candidates.partition[left]))) == expected[:3:2]
-
-
-def test_a_compaction_that_nobody_executes_is_named_with_what_it_holds_back():
-    state = replace(with_compaction(), observed_ms=7 * HOUR_MS)
-    (note,) = warn_of_stuck_compactions(SPEC, state, None)
-
-    assert (
-        f"compaction {stamp(9)} was left requested: its timeline files have not changed since "
-        "1970-01-01 00:00:00 UTC, longer than concurrency.pending.after, 6h; it keeps 3 file "
-        "groups (3 files) in 2 partitions from clusterings and other compactions until Hudi "
-        "executes it"
-    ) == note.because
-    assert () == warn_of_stuck_compactions(replace(SPEC, concurrency=None), state, None)
-    young = replace(state, observed_ms=5 * HOUR_MS)
-    assert () == warn_of_stuck_compactions(SPEC, young, None)
