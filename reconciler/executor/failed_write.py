@@ -17,6 +17,7 @@ from reconciler.executor.failed_write_execution import (
     RollbackWork,
     find_limits,
     group_sizes,
+    is_foreign_clustering,
 )
 from reconciler.executor.failed_write_review import (
     File,
@@ -39,6 +40,7 @@ from reconciler.transaction.footprints import is_being_rolled_back
 from reconciler.transaction.metadata.rollback_sync import prepare_rollback_sync
 from reconciler.transaction.metadata.sync import SyncRequest
 from reconciler.transaction.recovery.failed_writes import (
+    check_abandoned,
     check_failed,
     find_pending_write,
     is_named_by,
@@ -57,13 +59,17 @@ from reconciler.transaction.run import (
 
 
 def roll_back_failed_write(
-    session: ApplySession, step: RollbackStep, fresh: FreshPlan | None
+    session: ApplySession,
+    step: RollbackStep,
+    fresh: FreshPlan | None,
+    *,
+    keeps_request: bool = False,
 ) -> StepOutcome:
     """Roll back a reviewed failed write if it is what was reviewed and its writer is dead.
 
     A rollback of it that is left pending is finished. ``fresh`` is a plan that was made just now,
-    if there is one. Raises BusyError while a writer or a rollback is at work, StorageError,
-    FormatError.
+    if there is one. ``keeps_request``: a clustering goes back to its request. Raises BusyError
+    while a writer or a rollback is at work, StorageError, FormatError.
     """
     if not session.lock.excludes_others:
         raise BusyError(
@@ -74,8 +80,9 @@ def roll_back_failed_write(
     for rollback in fresh.state.pending_rollbacks:
         if rollback.plan is not None and rollback.plan.target == step.instant:
             with session.phase("rollback"):
-                return _finish_pending(session, step, fresh, rollback)
-    return run_change(_Rollback(session=session, fresh=fresh, step=step))
+                return _finish_pending(session, step, fresh, rollback, keeps_request=keeps_request)
+    change = _Rollback(session=session, fresh=fresh, step=step, keeps_request=keeps_request)
+    return run_change(change)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,6 +104,7 @@ class _Rollback(RollbackExecution, Change[_Decision, RollbackWork, None, StepOut
     request_phase = "rollback"
 
     step: RollbackStep
+    keeps_request: bool = False
 
     def prepare(self) -> _Decision | Ended[StepOutcome]:
         fresh, step = self.take_fresh_plan(), self.step
@@ -106,8 +114,7 @@ class _Rollback(RollbackExecution, Change[_Decision, RollbackWork, None, StepOut
         if target is None:
             return Ended(report_finished(fresh, step))
         if planned is None:
-            limits = find_limits(self.session, fresh, step.instant)
-            check_failed(self.session, timeline, target, limits)
+            _check_dead(self.session, fresh, timeline, target)
             raise BusyError(
                 f"{self.session.name}: a fresh plan does not roll back {step.action} "
                 f"{step.instant}: plan again"
@@ -148,8 +155,7 @@ class _Rollback(RollbackExecution, Change[_Decision, RollbackWork, None, StepOut
                 f"{session.name}: a rollback of {target.action} {target.requested} is pending; run "
                 "apply again when it is finished"
             )
-        limits = find_limits(session, prepared.fresh, target.requested)
-        check_failed(session, timeline, target, limits)
+        _check_dead(session, prepared.fresh, timeline, target)
         plan = make_rollback_plan(target, prepared.files, prepared.appends, prepared.sizes)
         session.lock.confirm()
         started_ms = session.clock.now_ms()
@@ -164,7 +170,9 @@ class _Rollback(RollbackExecution, Change[_Decision, RollbackWork, None, StepOut
             appends=prepared.appends,
             sizes=prepared.sizes,
             started_ms=started_ms,
-            limits=limits,
+            limits=find_limits(session, prepared.fresh, target.requested),
+            is_clustering=is_foreign_clustering(prepared.fresh, target.requested),
+            keeps_request=self.keeps_request,
         )
 
     def drop_request(self, pending: RollbackWork | None) -> None:
@@ -172,8 +180,24 @@ class _Rollback(RollbackExecution, Change[_Decision, RollbackWork, None, StepOut
             self.session.publisher.withdraw(pending.instant, Action.ROLLBACK)
 
 
+def _check_dead(
+    session: ApplySession, fresh: FreshPlan, timeline: Timeline, target: Instant
+) -> None:
+    """Raise BusyError unless the writer of a pending write or clustering is dead."""
+    limits = find_limits(session, fresh, target.requested)
+    if is_foreign_clustering(fresh, target.requested):
+        check_abandoned(session, timeline, target, limits)
+    else:
+        check_failed(session, timeline, target, limits)
+
+
 def _finish_pending(
-    session: ApplySession, step: RollbackStep, fresh: FreshPlan, rollback: PendingRollback
+    session: ApplySession,
+    step: RollbackStep,
+    fresh: FreshPlan,
+    rollback: PendingRollback,
+    *,
+    keeps_request: bool,
 ) -> StepOutcome:
     """Finish a pending rollback that nobody works on, as its own plan says."""
     planned = find_fresh_step(fresh, step)
@@ -199,6 +223,8 @@ def _finish_pending(
         limits=find_limits(session, fresh, step.instant),
         is_begun=rollback.state != State.REQUESTED,
         is_resumed=True,
+        is_clustering=is_foreign_clustering(fresh, step.instant),
+        keeps_request=keeps_request,
     )
     change = RollbackExecution(session=session)
     outcome: StepOutcome = run_with_heartbeat(

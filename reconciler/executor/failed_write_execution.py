@@ -22,11 +22,13 @@ from reconciler.transaction.metadata.sync import SyncRequest
 from reconciler.transaction.publish import find_completion
 from reconciler.transaction.recovery.failed_writes import (
     append_command_blocks,
+    check_abandoned,
     check_failed,
     find_pending_write,
     find_unnamed_files,
     measure_logs,
     remove_failed_write,
+    revert_clustering,
 )
 from reconciler.transaction.recovery.marked_files import remove_files, remove_markers
 from reconciler.transaction.retry import ShouldWait
@@ -39,7 +41,8 @@ class RollbackWork:
 
     ``sizes``: of ``files`` that exist, as listed. ``is_begun``: its inflight file is there.
     ``limits``: when its writer counts as dead.
-    ``is_resumed``: another run has requested it, and may have begun to delete.
+    ``is_resumed``: another run has requested it, and may have begun to delete. ``is_clustering``:
+    its target is a clustering of another writer; ``keeps_request``: it goes back to its request.
     """
 
     instant: str
@@ -52,6 +55,8 @@ class RollbackWork:
     limits: Concurrency
     is_begun: bool = False
     is_resumed: bool = False
+    is_clustering: bool = False
+    keeps_request: bool = False
 
     @property
     def action(self) -> Action:
@@ -65,6 +70,14 @@ def find_limits(session: ApplySession, fresh: FreshPlan, instant: str) -> Concur
         return declared
     after = (declared.pending or PendingServices()).after
     return replace(declared, stale_after=after, heartbeat_timeout=after)
+
+
+def is_foreign_clustering(fresh: FreshPlan, instant: str) -> bool:
+    """Return whether an instant is a pending clustering of another writer."""
+    return any(
+        clustering.instant == instant and not clustering.is_ours
+        for clustering in fresh.state.pending_clusterings
+    )
 
 
 @dataclass(kw_only=True, eq=False)
@@ -120,8 +133,11 @@ class RollbackExecution(ApplyChange, RequestedChange[RollbackWork, None, StepOut
             if any(i.requested == pending.target and i.is_completed for i in timeline.instants):
                 return self._withdraw(pending, [(*file, COMPLETED) for file in pending.files])
             return None
-        process = session.context.process if pending.is_resumed else None
-        check_failed(session, timeline, target, pending.limits, process)
+        if pending.is_clustering:
+            check_abandoned(session, timeline, target, pending.limits)
+        else:
+            process = session.context.process if pending.is_resumed else None
+            check_failed(session, timeline, target, pending.limits, process)
         unnamed = find_unnamed_files(
             session.storage, pending.target, pending.files, pending.appends
         )
@@ -155,7 +171,12 @@ class RollbackExecution(ApplyChange, RequestedChange[RollbackWork, None, StepOut
         return Completion(
             timeline=timeline,
             prepare_sync=partial(_prepare_sync, pending, {**failed, **commands}),
-            check=partial(remove_failed_write, session, pending.target, pending.target_action),
+            check=partial(
+                revert_clustering if pending.keeps_request else remove_failed_write,
+                session,
+                pending.target,
+                pending.target_action,
+            ),
             make_payload=lambda _properties: self._encode(pending, commands, failed),
             make_outcome=lambda notes: self._make_outcome(pending, "completed", notes),
         )

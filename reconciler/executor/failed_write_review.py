@@ -8,7 +8,8 @@ from typing import Final
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.result import FileReasons, StepOutcome
 from reconciler.planners.recovery.failed_files import measure_failed_files
-from reconciler.plans.model import NamedFiles, RollbackStep
+from reconciler.plans.decode import empty_named_files
+from reconciler.plans.model import NamedFiles, ResumeStep, RollbackStep
 
 _UNNAMED: Final = "it came after the review, and the plan does not name it: plan again"
 _KEPT: Final = "its write has a file that came after the review, so nothing of it goes: plan again"
@@ -21,13 +22,27 @@ File = tuple[str, str]
 
 def find_fresh_step(fresh: FreshPlan, step: RollbackStep) -> RollbackStep | None:
     """Return what the planner makes now of a reviewed rollback, None if nothing."""
-    return next(
-        (
-            one
-            for one in fresh.plan.steps
-            if isinstance(one, RollbackStep) and one.instant == step.instant and one.writer
-        ),
-        None,
+    for one in fresh.plan.steps:
+        match one:
+            case RollbackStep(instant=step.instant, writer="foreign"):
+                return one
+            case ResumeStep(instant=step.instant, writer="foreign"):
+                return make_attempt_rollback(one, step.action)
+    return None
+
+
+def make_attempt_rollback(step: ResumeStep, action: str) -> RollbackStep:
+    """Return the rollback of the attempt at a clustering that is finished afterwards.
+
+    ``action``: the clustering's on the timeline.
+    """
+    return RollbackStep(
+        instant=step.instant,
+        action=action,
+        files=step.attempt or empty_named_files(),
+        writer="foreign",
+        rollback=step.rollback,
+        because=step.because,
     )
 
 

@@ -91,8 +91,8 @@ def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
     for step in fresh.plan.steps:
         if isinstance(step, ResumeStep):
             known = named.get(step.instant)
-            if known is None and step.action == "compaction":
-                continue
+            if known is None and (step.action == "compaction" or step.writer is not None):
+                continue  # not reviewed
             rows = (
                 np.ones(len(step.files), np.bool_) if known is None else _match_files(step, known)
             )

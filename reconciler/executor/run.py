@@ -15,6 +15,7 @@ from reconciler.executor.catalog_sync import check_catalog_location, sync_catalo
 from reconciler.executor.clean.hudi_execution import check_delegation
 from reconciler.executor.clean.resume import report_finished_clean, resume_cleans
 from reconciler.executor.clean.run import run_clean
+from reconciler.executor.cluster.finish import finish_clustering
 from reconciler.executor.cluster.resume import resume_clusterings
 from reconciler.executor.cluster.run import run_cluster
 from reconciler.executor.compact.resume import list_resumed_compactions, resume_compactions
@@ -328,11 +329,22 @@ def _run_under_lock(
 
 
 def _find_pending(session: ApplySession, first: FreshPlan) -> frozenset[str]:
-    """Return the pending instants that are resumed: cleans, clusterings of ours, compactions."""
-    clusterings = (one.instant for one in first.state.pending_clusterings if one.is_ours)
+    """Return the pending instants that are resumed: cleans, clusterings, compactions."""
+    clusterings = {one.instant for one in first.state.pending_clusterings if one.is_ours}
+    clusterings |= {step.instant for step in _list_foreign(session, first)}
     compactions = (step.instant for step in list_resumed_compactions(session, first))
     cleans = (clean.instant for clean in first.state.pending_cleans)
     return frozenset((*cleans, *clusterings, *compactions))
+
+
+def _list_foreign(session: ApplySession, first: FreshPlan) -> list[ResumeStep]:
+    """Return the reviewed steps that finish another writer's clustering that is pending."""
+    pending = {one.instant for one in first.state.pending_clusterings if not one.is_ours}
+    return [
+        step
+        for step in session.plan.steps
+        if isinstance(step, ResumeStep) and step.writer and step.instant in pending
+    ]
 
 
 def _resume(session: ApplySession, first: FreshPlan, done: _TableProgress) -> Iterator[StepOutcome]:
@@ -342,10 +354,21 @@ def _resume(session: ApplySession, first: FreshPlan, done: _TableProgress) -> It
         yield from resume_cleans(session, first)
     if "cluster" not in kinds:
         with _leave_refused(done):
-            for outcome in resume_clusterings(session, first):
+            for outcome in _resume_clusterings(session, first):
                 yield _remember_replaced(session, outcome)
     if "compact" not in kinds:
         yield from resume_compactions(session, first)
+
+
+def _resume_clusterings(session: ApplySession, first: FreshPlan) -> Iterator[StepOutcome]:
+    """Resume clusterings of ours, and finish those of other writers that the review names."""
+    has_changed = bool(first.state.pending_cleans)
+    for outcome in resume_clusterings(session, first):
+        has_changed = True
+        yield outcome
+    for step in _list_foreign(session, first):
+        yield finish_clustering(session, step, session.observe() if has_changed else first)
+        has_changed = True
 
 
 @contextmanager

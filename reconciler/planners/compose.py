@@ -18,6 +18,7 @@ from reconciler.planners.orphans import OrphanPlan, plan_orphans
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.readable_instants import find_earliest_readable
 from reconciler.planners.reader_window import ReaderWindow, find_reader_window, refuse_shrinking
+from reconciler.planners.recovery.finish_clustering import plan_clustering_finishes
 from reconciler.planners.recovery.resume_clustering import (
     ClusteringResumes,
     plan_clustering_resumes,
@@ -275,7 +276,7 @@ def _collect_warnings(
         *(parts.archive.warnings if parts.archive else ()),
         *(parts.metadata.warnings if parts.metadata else ()),
         *parts.resumes.warnings,
-        *warn_of_compactions(spec, state),
+        *warn_of_compactions(spec, state, parts.clean.kept),
         *warn_of_stuck_work(spec, state, parts.clean.kept),
         *parts.orphans.warnings,
         *(note for note in refuse_incomplete_spec(spec, state) if note.rule not in refused),
@@ -349,11 +350,13 @@ def _plan_archive(spec: TableSpec, planned: TableState) -> ArchiveDecision | Non
 
 def _plan_clustering_resumes(picture: TablePicture, now: datetime) -> ClusteringResumes:
     """Return the steps for pending clusterings; warn of foreign ones only if the spec rewrites."""
-    if not picture.state.pending_clusterings:
+    spec, state = picture.spec, picture.state
+    if not state.pending_clusterings:
         return ClusteringResumes()
-    abandoned = list_abandoned(picture.spec, picture.state)
-    resumes = plan_clustering_resumes(picture.state, now, abandoned)
-    return resumes if picture.spec.rewriting else replace(resumes, warnings=())
+    resumes = plan_clustering_resumes(state, now, list_abandoned(spec, state))
+    steps = (*resumes.steps, *plan_clustering_finishes(spec, state))
+    in_order = tuple(sorted(steps, key=lambda step: step.instant))
+    return ClusteringResumes(steps=in_order, warnings=resumes.warnings if spec.rewriting else ())
 
 
 def _measure_impact(state: TableState, is_removed: Mask, steps: tuple[Step, ...]) -> Impact:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: the long lists of one table or step by their keys, as columns; none for an empty list
 Lists = Mapping[str, Any]
 
-_LIST_KEYS = ("kept", "partitions", "groups", "files")
+_LIST_KEYS = ("kept", "partitions", "groups", "files", "attempt")
 #: kinds of steps that have short lists under these keys
 _WITHOUT_LISTS = ("metadata",)
 
@@ -149,4 +149,5 @@ def _decode_step(step: Mapping[str, Any], lists: Lists) -> Step:
         files=removed,
         delete_partitions=deleted,
         groups=lists.get("groups"),
+        attempt=lists.get("attempt"),
     )

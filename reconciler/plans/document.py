@@ -92,6 +92,7 @@ _LIST_FORMATS = (
         groups.read_groups,
     ),
     _ListFormat("files", b'"files":[{"name":"', (b'"}],"instant":"',), file_rows.read_named),
+    _ListFormat("attempt", b'"attempt":[{"name":"', (b'"}],"because":"',), file_rows.read_named),
 )
 _STEPS_END = b'],"stepsDigest":"'
 #: what reading raises for documents of another form, which ``lenient_load`` explains

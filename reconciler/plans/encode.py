@@ -127,10 +127,10 @@ def _encode_step_lists(step: Step) -> Mapping[str, Iterator[Chunk]]:
     """Return the long lists of a step by their keys."""
     match step:
         case ResumeStep():
-            return _encode_groups(step.groups) | {"partitions": _encode_partitions(step)}
+            lists = _encode_groups(step.groups) | {"partitions": _encode_partitions(step)}
+            return lists if step.attempt is None else lists | _encode_named("attempt", step.attempt)
         case RollbackStep():
-            _check_sorted(step.files)
-            return {"files": _encode_list([file_rows.encode_named(step.files)])}
+            return _encode_named("files", step.files)
         case ClusterStep():
             return _encode_groups(step.groups)
         case CleanStep():
@@ -145,6 +145,11 @@ def _encode_step_lists(step: Step) -> Mapping[str, Iterator[Chunk]]:
         case _:
             assert_never(step)
     return {}
+
+
+def _encode_named(key: str, files: NamedFiles) -> dict[str, Iterator[Chunk]]:
+    _check_sorted(files)
+    return {key: _encode_list([file_rows.encode_named(files)])}
 
 
 def _encode_groups(rewrites: Rewrites | None) -> dict[str, Iterator[Chunk]]:

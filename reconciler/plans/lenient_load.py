@@ -118,6 +118,8 @@ def _check_order(table: Mapping[str, Any]) -> None:
                 )
         if step["kind"] == "rollback":
             _check_rising([(f["partition"], f["name"]) for f in step["files"]], "file", table)
+        attempt = [(f["partition"], f["name"]) for f in step.get("attempt", ())]
+        _check_rising(attempt, "file", table)
     _check_rising([(k["partition"], k["name"]) for k in table["kept"]], "kept file", table)
 
 
@@ -140,4 +142,5 @@ _LIST_READERS: Mapping[str, Callable[[list[Any]], Any]] = {
     "partitions": file_rows.removed_from_json,
     "groups": groups.rewrites_from_json,
     "files": file_rows.named_from_json,
+    "attempt": file_rows.named_from_json,
 }

@@ -150,7 +150,10 @@ class Rewrites:
 class ResumeStep:
     """Finish or undo a pending clean, clustering or compaction whose owner is dead.
 
-    ``groups``: what a pending clustering or compaction rewrites; None for a clean.
+    ``groups``: what a pending clustering or compaction rewrites; None for a clean. ``writer``:
+    ``foreign`` for a clustering of another writer. ``attempt``: the files of an earlier attempt at
+    it, which go first; None without any. As for a rollback, they count in no figure. ``rollback``:
+    a pending rollback of that attempt, which is finished.
     """
 
     kind: Literal["resume"] = "resume"
@@ -159,6 +162,9 @@ class ResumeStep:
     files: RemovedFiles = field(metadata=_WRITTEN_APART)
     delete_partitions: tuple[str, ...] = field(default=(), metadata=_WRITTEN_APART)
     groups: Rewrites | None = field(default=None, metadata=_WRITTEN_APART)
+    writer: Literal["foreign"] | None = field(default=None, metadata={"optional": True})
+    attempt: NamedFiles | None = field(default=None, metadata=_WRITTEN_APART)
+    rollback: str | None = field(default=None, metadata={"optional": True})
     because: str = ""
 
 

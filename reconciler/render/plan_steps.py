@@ -102,6 +102,10 @@ def _resume_lines(
     what = f"{step.action} {step.instant}, {amount}"
     yield from terminal.step("+ resume", terminal.warn, f"{what}: {step.because}", refused_by)
     yield from _removal_lines(step, terminal, full=full)
+    if full and step.attempt is not None:
+        yield from terminal.detail("files of the earlier attempt that are deleted:")
+        names = [*map(words.escape_text, step.attempt.name.to_pylist())]
+        yield from _group_by_partition(step.attempt.partition.to_pylist(), names)
 
 
 def _rollback_lines(step: RollbackStep, terminal: Terminal, *, full: bool) -> Iterator[str]:

@@ -130,7 +130,8 @@ def _timeline_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
         label = terminal.bad("! stale lock") if table.lock.is_stale else terminal.warn("locked")
         yield from terminal.item(label, f"{table.lock.path} is held by {table.lock.held_by}")
     for pending in _other_pending(table):
-        yield from _pending_line(pending, pending.action, "", terminal)
+        held = f"; {pending.holds_back}" if pending.holds_back else ""
+        yield from _pending_line(pending, pending.action, "", terminal, held)
     if table.timeline is not None:
         yield from terminal.item("timeline", _describe_timeline(table.timeline))
     for savepoint in table.savepoints:
@@ -336,12 +337,16 @@ def _other_pending(table: TableStatus) -> list[PendingStatus]:
 
 
 def _pending_line(
-    pending: PendingStatus | PendingClusteringStatus, action: str, more: str, terminal: Terminal
+    pending: PendingStatus | PendingClusteringStatus,
+    action: str,
+    more: str,
+    terminal: Terminal,
+    held: str = "",
 ) -> Iterator[str]:
     label = terminal.bad("! stuck") if pending.is_stuck else "pending"
     age = f"{pending.state.lower()} for {words.format_duration(pending.age_seconds)}"
     stuck = _STALE if pending.is_stuck else ""
-    return terminal.item(label, f"{action} {pending.instant} {age}{more}{stuck}")
+    return terminal.item(label, f"{action} {pending.instant} {age}{more}{stuck}{held}")
 
 
 def _describe_timeline(timeline: TimelineStatus) -> str:

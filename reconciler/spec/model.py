@@ -266,7 +266,7 @@ class PendingServices:
     ``after``: seconds without a change.
     """
 
-    clustering: Literal["rollback", "report"] = "report"
+    clustering: Literal["finish", "rollback", "report"] = "report"
     compaction: Literal["finish", "report"] = "report"
     after: int = 6 * 3600
 

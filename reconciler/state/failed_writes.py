@@ -7,7 +7,7 @@ FromFileSystem.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.errors import FormatError, NotFoundError
@@ -24,6 +24,7 @@ from reconciler.hudi.timeline.markers import (
     marker_folder,
     parse_marker_kind,
 )
+from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.rollback import RollbackPlan
 from reconciler.state.model import ForeignWrite, PendingRollback
 from reconciler.state.timeline_reader import ProcessCheck
@@ -132,19 +133,56 @@ class FailedWritesReader:
         if not instants:
             return ()
         beats = self._list_heartbeats()
-        found = (self._read_write(instant, beats, unlisted) for instant in instants)
-        return tuple(write for write in found if write is not None)
+        return tuple(
+            self._read_write(instant, beats, unlisted)
+            for instant in instants
+            if self._find_owner(instant, beats) is None
+        )
+
+    def read_clusterings(
+        self,
+        instants: Sequence[Instant],
+        check_process: ProcessCheck | None,
+        unlisted: Sequence[tuple[str, str, int]] = (),
+    ) -> tuple[ForeignWrite, ...]:
+        """Read pending clusterings of other writers, also those that a run of reconciler finishes.
+
+        ``unlisted``: as for ``read_writes``. Raises StorageError.
+        """
+        if not instants or check_process is None:
+            return ()
+        beats = self._list_heartbeats()
+        found = []
+        for instant in instants:
+            owner = self._find_owner(instant, beats)
+            if owner is None:
+                found.append(self._read_write(instant, beats, unlisted))
+                continue
+            write = self._read_write(instant, {}, unlisted)
+            found.append(
+                replace(
+                    write,
+                    beat_ms=beats[instant.requested].modified_ms,
+                    owner=owner,
+                    is_running=check_process(owner),
+                )
+            )
+        return tuple(found)
+
+    def _find_owner(self, instant: Instant, beats: Mapping[str, StorageEntry]) -> Owner | None:
+        """Return the run of reconciler whose heartbeat an instant has, None if there is none."""
+        beat = beats.get(instant.requested)
+        has_text = beat is not None and beat.size
+        return load_heartbeat_owner(self.storage, instant.requested) if has_text else None
 
     def _read_write(
         self,
         instant: Instant,
         beats: Mapping[str, StorageEntry],
         unlisted: Sequence[tuple[str, str, int]],
-    ) -> ForeignWrite | None:
+    ) -> ForeignWrite:
         time = instant.requested
         beat = beats.get(time)
-        if beat is not None and beat.size and load_heartbeat_owner(self.storage, time):
-            return None
         folder = read_markers(self.storage, time)
         logs: tuple[tuple[str, str], ...] = ()
         slices: frozenset[tuple[str, str, str]] = frozenset()

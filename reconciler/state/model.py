@@ -11,7 +11,7 @@ from reconciler.hudi.files.table_files import TableFiles
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, build_view
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import HUDI_EXPIRES_AFTER_S, is_silent
-from reconciler.hudi.timeline.instant import WRITES, Action, Instant
+from reconciler.hudi.timeline.instant import WRITES, Action, Instant, State
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.plans import ClusteringPlan
 from reconciler.hudi.timeline.rollback import RollbackPlan
@@ -175,7 +175,9 @@ class ForeignWrite:
     ``PendingWrite``. Only for merge-on-read tables of version 6, whose log files several writes
     share: ``marked_logs`` are partition and name of files that its markers announce,
     ``updated_slices`` are partition, file id and base instant by its workload profile, and
-    ``problem`` tells why neither is known.
+    ``problem`` tells why neither is known. Only for clusterings: ``owner`` is the run of reconciler
+    that has begun to finish it, whose heartbeat does not count, and ``is_running`` whether its
+    process runs; None if unknown.
     """
 
     instant: str
@@ -187,6 +189,8 @@ class ForeignWrite:
     marked_logs: tuple[tuple[str, str], ...] = ()
     updated_slices: frozenset[tuple[str, str, str]] = frozenset()
     problem: str | None = None
+    owner: Owner | None = None
+    is_running: bool | None = None
 
     def is_dead(self, now_ms: int, limits: Concurrency) -> bool:
         """Return whether its writer counts as dead.
@@ -199,7 +203,18 @@ class ForeignWrite:
 
 
 def is_abandoned(pending: ForeignWrite, now_ms: int, services: PendingServices) -> bool:
-    """Return whether nobody is expected to finish a pending clustering or compaction."""
+    """Return whether nobody is expected to finish a pending clustering or compaction.
+
+    A clustering that a dead run of reconciler has begun to finish is requested still: that run
+    writes no inflight file, so such a file is of another writer, who may be at work.
+    """
+    if pending.owner is not None and not pending.owner.ended:
+        if pending.is_running:
+            return False
+        if pending.is_running is None and not is_silent(pending.beat_ms or 0, now_ms):
+            return False
+    if pending.owner is not None and pending.state == State.REQUESTED:
+        return True
     return is_silent(pending.active_ms, now_ms, services.after)
 
 

@@ -217,6 +217,7 @@ class _Observation:
         metadata = self._load_metadata(properties, timeline)
         written = {write.requested for write in (*pending, *others, *stuck)}
         listed = self._list_files(properties, metadata, written)
+        unlisted = listed.unlisted_files
         cleans = reader.read_completed_cleans() if self.with_history else ()
         zone = _find_zone(properties, self.spec)
         state = TableState(
@@ -247,9 +248,9 @@ class _Observation:
             pending_clusterings=clusterings,
             pending_writes=()
             if self.check_process is None
-            else reader.read_pending_writes(pending, self.check_process, listed.unlisted_files),
-            failed_writes=failures.read_writes(others, listed.unlisted_files),
-            foreign_clusterings=failures.read_writes(stuck, listed.unlisted_files),
+            else reader.read_pending_writes(pending, self.check_process, unlisted),
+            failed_writes=failures.read_writes(others, unlisted),
+            foreign_clusterings=failures.read_clusterings(stuck, self.check_process, unlisted),
             pending_rollbacks=self._read_rollbacks(failures),
             touched_partitions=self._read_touched(reader, cleans),
             completions=self._find_completions(properties, timeline, listed.files, zone),

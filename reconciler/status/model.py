@@ -5,7 +5,7 @@ Status documents have these fields, named by ``canonical_json.to_document``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from reconciler.plans.archive_step import ArchiveBound
@@ -22,13 +22,17 @@ SyncState = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingStatus:
-    """A pending instant; ``is_stuck``: it is pending for longer than ``staleAfter``."""
+    """A pending instant; ``is_stuck``: it is pending for longer than ``staleAfter``.
+
+    ``holds_back``: what a stuck one keeps from clusterings and cleans; None if nothing is known.
+    """
 
     instant: str
     action: str
     state: str
     age_seconds: int
     is_stuck: bool
+    holds_back: str | None = field(default=None, metadata={"optional": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.timeline.instant import COMMITS, SECOND_DIGITS, parse_instant
 from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.planners.reader_window import find_reader_window
+from reconciler.planners.recovery.held_back import measure_held_back
 from reconciler.planners.savepoint_costs import find_costs
 from reconciler.plans.model import Observed, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
@@ -77,7 +78,7 @@ def table_status(
     is_read = (view.is_newest & view.is_live)[view.row_slice]
     sync, because = _sync_state(spec, plan)
     concurrency = spec.concurrency or Concurrency()
-    pending = _pending_instants(state, concurrency)
+    pending = _pending_instants(state, plan, concurrency)
     sizes = _size_classes(state, is_read)
     zone = find_timeline_zone(spec, state)
     age = partial(_instant_age, zone=zone, now_ms=state.observed_ms)
@@ -159,7 +160,7 @@ def _health_condition(
 ) -> TableCondition:
     stuck = [
         f"{one.action} {one.instant} is {one.state.lower()} for {format_age(one.age_seconds)}, "
-        f"{describe_stale(limit)}"
+        f"{describe_stale(limit)}{f', and {one.holds_back}' if one.holds_back else ''}"
         for one in pending
         if one.is_stuck
     ]
@@ -249,7 +250,9 @@ def _size_classes(state: TableState, is_read: Mask) -> tuple[SizeClass, ...]:
     return tuple(SizeClass(below=below, files=files, bytes=b) for below, files, b in rows)
 
 
-def _pending_instants(state: TableState, concurrency: Concurrency) -> tuple[PendingStatus, ...]:
+def _pending_instants(
+    state: TableState, plan: TablePlan, concurrency: Concurrency
+) -> tuple[PendingStatus, ...]:
     entries = [entry for entry in state.timeline.entries if not entry.instant.is_completed]
     ages = [max(0, state.observed_ms - entry.modified_ms) // 1000 for entry in entries]
     return tuple(
@@ -259,6 +262,9 @@ def _pending_instants(state: TableState, concurrency: Concurrency) -> tuple[Pend
             state=entry.instant.state.value,
             age_seconds=age,
             is_stuck=age > concurrency.stale_after,
+            holds_back=measure_held_back(entry.instant.requested, state, plan.kept).text or None
+            if age > concurrency.stale_after
+            else None,
         )
         for entry, age in zip(entries, ages, strict=True)
     )

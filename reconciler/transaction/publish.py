@@ -141,7 +141,10 @@ class Publisher:
             self.storage.delete(self._path(Instant(time, action, state)))
 
     def revert(self, time: str, action: Action) -> None:
-        """Take a pending instant back to requested, so that anyone may execute its plan again."""
+        """Take a pending instant back to requested, so that anyone may execute its plan again.
+
+        Whoever has begun it cannot complete it then.
+        """
         self.storage.delete(self._path(Instant(time, action, State.INFLIGHT)))
 
     def _has_no_heartbeat(self, time: str) -> bool:

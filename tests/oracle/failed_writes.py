@@ -20,7 +20,7 @@ from tests.oracle import our_clean
 from tests.oracle.hudi import HudiFailedError, HudiTable, RealHudi
 
 #: a check before the commit that no write passes, so that its files and markers stay
-_FAILING = {
+FAILING = {
     "hoodie.precommit.validators": (
         "org.apache.hudi.client.validator.SqlQuerySingleResultPreCommitValidator"
     ),
@@ -47,7 +47,7 @@ def fail_write(
 ) -> str:
     """Have a write die after its files were written, before it is committed; return its instant."""
     try:
-        hudi.write(table, rows, options={**LAZY, **_FAILING, **(options or {})})
+        hudi.write(table, rows, options={**LAZY, **FAILING, **(options or {})})
     except HudiFailedError:
         instant = find_pending(table)
         make_old(table, instant)

@@ -306,8 +306,8 @@ class RealHudi:
     def compact(self, table: HudiTable, instant: str) -> None:
         self._call(table, "compact", [instant, True])
 
-    def cluster(self, table: HudiTable, instant: str) -> None:
-        self._call(table, "cluster", [instant, True])
+    def cluster(self, table: HudiTable, instant: str, options: Options | None = None) -> None:
+        self._call(table, "cluster", [instant, True], options)
 
     def savepoint(self, table: HudiTable, instant: str) -> None:
         self._call(table, "savepoint", [instant, "tester", "oracle"])

@@ -31,6 +31,7 @@ from reconciler.executor.session import ApplyChange, ApplySession
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.load import load_properties
 from reconciler.planners.reasons import pluralize
+from reconciler.planners.recovery.finish_clustering import find_plan_split
 from reconciler.plans.groups import iterate_groups
 from reconciler.plans.model import Note
 from reconciler.rewrite.group_columns import REMOVED
@@ -86,6 +87,8 @@ class ClusterExecution(ApplyChange, RequestedChange[ClusterWork, RewrittenGroups
         except ReconcilerError as error:
             _check_not_superseded(self.session, pending, error)
             raise
+        if pending.foreign is not None:  # its completed file records nothing of ours
+            return RewrittenGroups(work=pending, groups=groups)
         measurement = measure_queries(self.session, pending, list_new_files(pending, groups))
         return RewrittenGroups(work=replace(pending, measurement=measurement), groups=groups)
 
@@ -130,6 +133,8 @@ def _rewrite(session: ApplySession, work: ClusterWork) -> list[RewrittenGroup]:
     rewrite = make_rewrite(
         work.facts, session.spec, work.layout, instant=work.instant, attempt=work.attempt
     )
+    if work.foreign is not None:
+        rewrite = replace(rewrite, split=find_plan_split(work.foreign, work.groups))
     rewriter = require_rewriter(session)
     with session.phase("rewrite", sum(group.bytes for group in groups)) as advance:
         results = rewriter.rewrite(session.storage.ref, rewrite, groups, progress=advance)

@@ -11,8 +11,8 @@ from reconciler.executor.cluster.group_selection import GroupSelection, drop_gro
 from reconciler.executor.cluster.work import (
     ClusterWork,
     list_output_ids,
-    make_claims,
     make_completed_commit,
+    make_work_claims,
 )
 from reconciler.executor.outcomes import ClusterOutcome
 from reconciler.executor.result import StepOutcome
@@ -43,7 +43,7 @@ from reconciler.transaction.recovery.marked_files import (
     remove_marked_files,
     remove_markers,
 )
-from reconciler.transaction.recovery.pending_instants import withdraw_instant
+from reconciler.transaction.recovery.pending_instants import remove_attempt, withdraw_instant
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import MARKERS, Completion, Ended
 
@@ -70,7 +70,7 @@ def settle_clustering(
     if timeline.find_file(work.instant, work.action, State.REQUESTED) is None:
         raise StaleError(f"clustering {work.instant} was removed from the timeline by another")
     _check_ours(session, work, timeline, results, dropped)
-    claims = make_claims(work.groups, work.state, session.spec)
+    claims = make_work_claims(work, session.spec, footprints)
     if should_wait(claims, footprints):
         return None
     conflicts = find_conflicts(claims, footprints)
@@ -79,6 +79,9 @@ def settle_clustering(
     kept = [number for number in range(len(results)) if number not in conflicts]
     chosen = drop_groups(work.selection, conflicts)
     _remove_dropped_files(session, work, results, kept)
+    if not kept and work.foreign is not None:
+        because = next(iter(conflicts.values()))
+        raise BusyError(f"clustering {work.instant} stays requested: {because}; run apply again")
     if not kept:
         withdraw_instant(session, work.instant, work.action)
         return Ended(StepOutcome(kind="cluster", how="undone", rewritten=chosen.unchanged))
@@ -129,7 +132,8 @@ def remove_strays(session: ApplySession, work: ClusterWork, outcome: StepOutcome
 def abandon_clustering(session: ApplySession, work: ClusterWork) -> None:
     """Undo a clustering that failed; the table's lock is held.
 
-    Where another writer or run has taken it over only our files are removed.
+    Where another writer or run has taken it over only our files are removed. One of another writer
+    stays requested.
     """
     timeline = session.reload_timeline()
     if find_completion(timeline, work.instant, work.action) is not None:
@@ -137,9 +141,13 @@ def abandon_clustering(session: ApplySession, work: ClusterWork) -> None:
         return
     requested = timeline.find_file(work.instant, work.action, State.REQUESTED)
     is_taken = _is_rolled_back(session, work, timeline) or _is_of_another_run(session, work)
+    is_taken |= work.foreign is not None and _is_begun(work, timeline)
     if requested is not None and not is_taken:
         session.lock.confirm()
-        withdraw_instant(session, work.instant, work.action)
+        if work.foreign is None:
+            withdraw_instant(session, work.instant, work.action)
+        else:
+            remove_attempt(session.storage, work.instant)
     else:
         _remove_own_files(session, work)
 
@@ -246,10 +254,18 @@ def _check_ours(
 
 
 def _check_not_taken(session: ApplySession, work: ClusterWork, timeline: Timeline) -> None:
-    """Raise BusyError when another writer has rolled our clustering back, or has begun to."""
-    is_begun = timeline.find_file(work.instant, work.action, State.INFLIGHT) is not None
-    if _is_rolled_back(session, work, timeline) or not is_begun:
+    """Raise BusyError when another writer has rolled our clustering back, or has begun to.
+
+    A clustering of another writer has no inflight file of ours, so that its writer cannot complete
+    it should it come back. One that is there is of a writer that executes it now.
+    """
+    is_taken = _is_begun(work, timeline) == (work.foreign is not None)
+    if _is_rolled_back(session, work, timeline) or is_taken:
         raise _make_taken_error(work)
+
+
+def _is_begun(work: ClusterWork, timeline: Timeline) -> bool:
+    return timeline.find_file(work.instant, work.action, State.INFLIGHT) is not None
 
 
 def _is_rolled_back(session: ApplySession, work: ClusterWork, timeline: Timeline) -> bool:
@@ -263,7 +279,8 @@ def _is_of_another_run(session: ApplySession, work: ClusterWork) -> bool:
 
 def _make_taken_error(work: ClusterWork) -> BusyError:
     return BusyError(
-        f"another writer has taken over our clustering {work.instant}; plan again when it is done"
+        f"another writer has taken over {'our ' if work.foreign is None else ''}clustering "
+        f"{work.instant}; plan again when it is done"
     )
 
 

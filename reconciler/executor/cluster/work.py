@@ -40,7 +40,7 @@ from reconciler.state.measured_queries import (
     encode_predictions,
 )
 from reconciler.state.model import TableState
-from reconciler.transaction.conflicts import GroupClaim
+from reconciler.transaction.conflicts import Footprint, GroupClaim
 from reconciler.transaction.footprints import CompletedWrites, collect_completed_writes
 
 if TYPE_CHECKING:
@@ -58,8 +58,9 @@ class ClusterWork:
     """A requested clustering, and the part of it that runs.
 
     ``selection``: its groups run. ``extra``: extra metadata of the request and the completed file.
-    ``attempt``: a text that no other attempt has. ``measurement``: what the declared queries read
-    of the new files; None before those are there, and without queries.
+    ``attempt``: a text that no other attempt has. ``foreign``: the plan of another writer, None for
+    one of ours; its instant gets no inflight file of ours. ``measurement``: what the declared
+    queries read of the new files; None before those are there, and without queries.
     """
 
     instant: str
@@ -69,6 +70,7 @@ class ClusterWork:
     state: TableState
     extra: Mapping[str, str]
     attempt: str
+    foreign: ClusteringPlan | None = None
     measurement: QueryMeasurement | None = None
 
     @property
@@ -123,6 +125,21 @@ def make_claims(groups: Rewrites, state: TableState, spec: TableSpec) -> list[Gr
         GroupClaim(partition=partition, ids=frozenset(ids[part]), is_open=bool(is_open[part].any()))
         for partition, part in iterate_groups(groups)
     ]
+
+
+def make_work_claims(
+    work: ClusterWork, spec: TableSpec, footprints: Sequence[Footprint]
+) -> list[GroupClaim]:
+    """Return the groups of a pending clustering as claims against other writes.
+
+    Writers of Hudi add no rows to small files that a pending clustering rewrites. So only a write
+    that is older than a clustering of another writer may add rows to its groups.
+    """
+    claims = make_claims(work.groups, work.state, spec)
+    older = (one for one in footprints if not one.is_completed and one.instant < work.instant)
+    if work.foreign is None or any(older):
+        return claims
+    return [replace(claim, is_open=False) for claim in claims]
 
 
 def make_requested_plan(

@@ -25,11 +25,22 @@ _SCHEMA: Final = f"{_RECORD}.avsc"
 #: plans before version 8 do not name unscheduled partitions
 _SCHEMA_6: Final = f"{_RECORD}.v6.avsc"
 _V8: Final = 8
-_STRATEGY: Final = (
-    "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
-)
+_STRATEGIES: Final = "org.apache.hudi.client.clustering.run.strategy."
+#: what executes most clusterings: rows of a group are sorted and written to new files
+SORT_AND_SIZE: Final = f"{_STRATEGIES}SparkSortAndSizeExecutionStrategy"
+JAVA_SORT_AND_SIZE: Final = f"{_STRATEGIES}JavaSortAndSizeExecutionStrategy"
 SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
 _MIB: Final = 1024 * 1024
+
+
+def split_sort_columns(strategy: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the sort columns in the parameters of a plan's strategy.
+
+    >>> split_sort_columns({SORT_COLUMNS: "x, y,"})
+    ('x', 'y')
+    """
+    named = (name.strip() for name in strategy.get(SORT_COLUMNS, "").split(","))
+    return tuple(name for name in named if name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +84,7 @@ class RequestedReplace:
     @property
     def sort_columns(self) -> tuple[str, ...]:
         """The columns that a clustering of Hudi sorts by."""
-        named = (name.strip() for name in self.strategy.get(SORT_COLUMNS, "").split(","))
-        return tuple(name for name in named if name)
+        return split_sort_columns(self.strategy)
 
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
@@ -115,12 +125,22 @@ class ClusteringPlan:
     ``strategy``: options for the executor; Hudi writes only the sort columns. ``extra``: extra
     metadata of the whole request. ``unscheduled_partitions``: partitions that Hudi's incremental
     planner visits next time; None if the plan does not say, as always before version 8.
+    ``executor_class``: what its planner wants it to be executed by. ``plan_extra``: extra metadata
+    of the plan. ``keeps_commit_times``: whether rows keep the commit that wrote them.
     """
 
     groups: tuple[ClusteringPlanGroup, ...]
     strategy: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, str] = field(default_factory=dict)
     unscheduled_partitions: tuple[str, ...] | None = None
+    executor_class: str = SORT_AND_SIZE
+    plan_extra: Mapping[str, str] = field(default_factory=dict)
+    keeps_commit_times: bool = True
+
+    @property
+    def sort_columns(self) -> tuple[str, ...]:
+        """The columns that rows are sorted by."""
+        return split_sort_columns(self.strategy)
 
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
@@ -134,6 +154,9 @@ class ClusteringPlan:
                 strategy=read_text_map(strategy["strategyParams"]) if strategy else {},
                 extra=read_text_map(record["extraMetadata"]),
                 unscheduled_partitions=None if missing is None else tuple(missing),
+                executor_class=str((strategy or {}).get("strategyClassName") or SORT_AND_SIZE),
+                plan_extra=read_text_map(plan.get("extraMetadata")),
+                keeps_commit_times=plan.get("preserveHoodieMetadata") is not False,
             )
 
     def encode(self, location: str, *, version: int) -> bytes:
@@ -145,13 +168,13 @@ class ClusteringPlan:
         plan = {
             "inputGroups": [_encode_group(group, base) for group in self.groups],
             "strategy": {
-                "strategyClassName": _STRATEGY,
+                "strategyClassName": self.executor_class,
                 "strategyParams": dict(self.strategy),
                 "version": 1,
             },
-            "extraMetadata": {},
+            "extraMetadata": dict(self.plan_extra),
             "version": 1,
-            "preserveHoodieMetadata": True,
+            "preserveHoodieMetadata": self.keeps_commit_times,
         }
         if version >= _V8:
             plan["missingSchedulePartitions"] = (

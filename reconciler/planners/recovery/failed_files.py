@@ -84,13 +84,19 @@ def rolls_back_clusterings(spec: TableSpec) -> bool:
     return pending is not None and pending.clustering == "rollback"
 
 
+def finishes_clusterings(spec: TableSpec) -> bool:
+    """Return whether the spec has clusterings finished that nobody else finishes."""
+    pending = (spec.concurrency or Concurrency()).pending
+    return pending is not None and pending.clustering == "finish"
+
+
 def find_clustering_rollbacks(spec: TableSpec, state: TableState) -> tuple[PendingRollback, ...]:
-    """Return the pending rollbacks of clusterings that the spec has finished; else none.
+    """Return the pending rollbacks of clusterings, if the spec says what becomes of these.
 
     In version 6 a clustering is a replacecommit like others, and one that is off the timeline
     already cannot be told from them. It is one if the spec does not have other writes rolled back.
     """
-    if not rolls_back_clusterings(spec):
+    if not (rolls_back_clusterings(spec) or finishes_clusterings(spec)):
         return ()
     pending = {clustering.instant for clustering in state.pending_clusterings}
     known = {instant.requested for instant in state.timeline.instants}

@@ -111,7 +111,8 @@ def _describe_foreign(pending: PendingClustering, now: datetime) -> str:
         f"clustering {pending.instant} of another writer has been {pending.state.lower()} for "
         f"{age} and will rewrite {pluralize(len(slices), 'file group')} of {where}: nothing else "
         "compacts or clusters them, and updates to them fail; let its writer finish it "
-        "(run_clustering with op => 'execute') or roll it back with Hudi; this tool does neither"
+        "(run_clustering with op => 'execute'), or let concurrency.pending.clustering finish it or "
+        "roll it back"
     )
 
 

@@ -24,9 +24,10 @@ from reconciler.hudi.timeline.instant import Action
 from reconciler.hudi.timeline.plans import CompactionOperation
 from reconciler.planners.reasons import pluralize
 from reconciler.planners.recovery.failed_files import format_ms, has_no_lock
+from reconciler.planners.recovery.held_back import describe_kept, measure_held_back
 from reconciler.plans.decode import empty_removed_files
 from reconciler.plans.groups import rewrites_from_json
-from reconciler.plans.model import Note, ResumeStep, Rewrites
+from reconciler.plans.model import KeptFiles, Note, ResumeStep, Rewrites
 from reconciler.spec.model import Concurrency, PendingServices, TableSpec
 from reconciler.state.model import ForeignWrite, TableState, is_abandoned
 from reconciler.state.pending_compaction import PendingCompaction
@@ -47,16 +48,24 @@ def plan_compaction_resumes(spec: TableSpec, state: TableState) -> tuple[ResumeS
     )
 
 
-def warn_of_compactions(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
-    """Return a warning for each compaction that nobody finishes and that stays."""
+def warn_of_compactions(
+    spec: TableSpec, state: TableState, kept: KeptFiles | None = None
+) -> tuple[Note, ...]:
+    """Return a warning for each compaction that stays, or holds back a clean until it is finished.
+
+    ``kept``: the files past retention that stay.
+    """
     if not state.pending_compactions:
         return ()
-    notes = [
-        Note(_RULE, f"{because}; {stays}")
-        for pending, because in _find_wanted(spec, state)
-        if (stays := _explain_stay(pending, spec, state))
-    ]
-    return (*notes, *_warn_of_others(spec, state))
+    notes = []
+    for pending, because in _find_wanted(spec, state):
+        held = describe_kept(pending.instant, state, kept)
+        if stays := _explain_stay(pending, spec, state):
+            notes.append(Note(_RULE, f"{because}{held}; {stays}"))
+        elif held:
+            what = f"compaction {pending.instant}{held.replace(' and', '', 1)}"
+            notes.append(Note(_RULE, f"{what} until it is finished"))
+    return (*notes, *_warn_of_others(spec, state, kept))
 
 
 def find_compaction(state: TableState, instant: str) -> PendingCompaction | None:
@@ -161,11 +170,11 @@ def _find_wanted(spec: TableSpec, state: TableState) -> Iterator[tuple[PendingCo
                 pending,
                 (
                     f"compaction {pending.instant} was left {pending.state.lower()} by an earlier "
-                    f"apply: {_describe_hold(pending)}"
+                    f"apply: {_describe_hold(pending, state)}"
                 ),
             )
         elif finishes and pending.instant in abandoned:
-            yield pending, _describe(pending, abandoned[pending.instant], spec)
+            yield pending, _describe(pending, abandoned[pending.instant], spec, state)
 
 
 def _explain_stay(pending: PendingCompaction, spec: TableSpec, state: TableState) -> str:
@@ -178,7 +187,7 @@ def _explain_stay(pending: PendingCompaction, spec: TableSpec, state: TableState
     return ""
 
 
-def _warn_of_others(spec: TableSpec, state: TableState) -> Iterator[Note]:
+def _warn_of_others(spec: TableSpec, state: TableState, kept: KeptFiles | None) -> Iterator[Note]:
     """Warn of abandoned compactions that the spec leaves, and of log compactions."""
     known = {pending.instant: pending for pending in state.pending_compactions}
     finishes = _get_services(spec).compaction == "finish"
@@ -190,7 +199,8 @@ def _warn_of_others(spec: TableSpec, state: TableState) -> Iterator[Note]:
             continue
         else:
             stays = "concurrency.pending.compaction: report leaves it"
-        yield Note(_RULE, f"{_describe(pending, abandoned, spec)}; {stays}")
+        held = describe_kept(pending.instant, state, kept)
+        yield Note(_RULE, f"{_describe(pending, abandoned, spec, state)}{held}; {stays}")
 
 
 def _find_abandoned(spec: TableSpec, state: TableState) -> Iterator[ForeignWrite]:
@@ -215,18 +225,22 @@ def _build_step(pending: PendingCompaction, because: str, state: TableState) -> 
     )
 
 
-def _describe(pending: PendingCompaction, seen: ForeignWrite, spec: TableSpec) -> str:
+def _describe(
+    pending: PendingCompaction, seen: ForeignWrite, spec: TableSpec, state: TableState
+) -> str:
     kind = "log compaction" if pending.action is Action.LOGCOMPACTION else "compaction"
     after = units.format_duration(_get_services(spec).after)
     return (
         f"{kind} {pending.instant} of another writer was left {pending.state.lower()}: nothing of "
         f"it changed since {format_ms(seen.active_ms)}, longer than concurrency.pending.after, "
-        f"{after}; {_describe_hold(pending)}"
+        f"{after}; {_describe_hold(pending, state)}"
     )
 
 
-def _describe_hold(pending: PendingCompaction) -> str:
+def _describe_hold(pending: PendingCompaction, state: TableState) -> str:
     groups = pluralize(len(pending.operations), "file group")
+    files = measure_held_back(pending.instant, state, None).files
+    groups += f" ({pluralize(files, 'file')})" if files else ""
     partitions = pluralize(len({one.partition for one in pending.operations}), "partition")
     return f"it keeps {groups} of {partitions} from cleans, clusterings and other compactions"
 

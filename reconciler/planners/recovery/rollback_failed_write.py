@@ -12,10 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow.compute as pc
 
 from reconciler import units
-from reconciler.arrays import to_numpy
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, find_group_codes
@@ -28,8 +26,8 @@ from reconciler.planners.recovery.failed_files import (
     has_no_lock,
     list_failed_files,
 )
+from reconciler.planners.recovery.held_back import measure_held_back
 from reconciler.plans.model import (
-    KEEP_RULES,
     KeptFiles,
     LogAppend,
     Note,
@@ -85,7 +83,7 @@ def warn_of_failed_writes(
     notes = [Note(_RULE, because) for _instant, because in failed.waiting]
     stays = _explain_stay(spec)
     for write in failed.writes:
-        held = _describe_held(write.instant, kept)
+        held = _describe_held(write.instant, spec, state, kept)
         if stays is not None:
             notes.append(Note(_RULE, f"{_describe_write(write, spec)}{held}; {stays}"))
         elif held:
@@ -293,15 +291,10 @@ def _describe_work(files: int, appends: tuple[LogAppend, ...]) -> str:
     return f"{deletes}{comma} and cancels its rows in the log files of {slices}"
 
 
-def _describe_held(instant: str, kept: KeptFiles | None) -> str:
-    """Return what a pending write keeps a clean from removing."""
-    if kept is None or not len(kept):
-        return ""
-    is_held = kept.rule == KEEP_RULES.index("pendingWrite")
-    is_named = to_numpy(pc.match_substring(kept.because.dictionary, f" {instant} "))
-    is_held = is_held & is_named[to_numpy(kept.because.indices)]
-    if not is_held.any():
-        return ""
-    files = pluralize(int(is_held.sum()), "file")
-    partitions = len(set(to_numpy(kept.partition.indices)[is_held].tolist()))
-    return f" and holds back the removal of {files} in {pluralize(partitions, 'partition')}"
+def _describe_held(instant: str, spec: TableSpec, state: TableState, kept: KeptFiles | None) -> str:
+    """Return what a pending write keeps a clean from removing, and clusterings from rewriting."""
+    held = measure_held_back(instant, state, kept)
+    parts = [f"the removal of {held.kept_text}"] if held.kept else []
+    if held.groups and spec.rewriting is not None and not spec.rewriting.when.always:
+        parts.append(f"the clustering of {held.group_text}")
+    return f" and holds back {' and '.join(parts)}" if parts else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reconciler.planners.recovery.finish_clustering import warn_of_unfinished_clusterings
 from reconciler.planners.recovery.rollback_clustering import (
     plan_clustering_rollbacks,
     warn_of_abandoned_clusterings,
@@ -35,5 +36,6 @@ def warn_of_stuck_work(
     return (
         *warn_of_rollbacks(state),
         *warn_of_failed_writes(spec, state, kept),
-        *warn_of_abandoned_clusterings(spec, state),
+        *warn_of_abandoned_clusterings(spec, state, kept),
+        *warn_of_unfinished_clusterings(spec, state),
     )

@@ -16,7 +16,7 @@ from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, encode_block
 from reconciler.hudi.files.names import BaseName, LogName, make_file_path
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
-from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
+from reconciler.hudi.timeline.instant import COMMITS, Action, Instant, State
 from reconciler.hudi.timeline.markers import APPEND, marker_path
 from reconciler.hudi.timeline.rollback import RollbackPlan, RollbackRequest
 from reconciler.plans.model import LogAppend
@@ -74,6 +74,34 @@ def check_failed(
         return
     sign = "changes the table" if write.beat_ms is None else "has a heartbeat"
     raise BusyError(f"{what} is not dead: its writer {sign}; run apply again when it is done")
+
+
+def check_abandoned(
+    session: TableSession, timeline: Timeline, pending: Instant, limits: Concurrency
+) -> None:
+    """Raise BusyError unless nobody works on a pending clustering of another writer.
+
+    A dead run of reconciler may have begun to finish it. That run writes no inflight file, so such
+    a file is of a writer that came later.
+    """
+    what = f"{session.name}: {pending.action} {pending.requested}"
+    beat = read_last_heartbeat(session.storage, pending.requested)
+    if beat is not None:
+        if not beat.is_owner_dead(
+            session.storage, session.run_context.process, session.clock.now_ms()
+        ):
+            raise BusyError(f"{what} is the work of {beat.owner}, which still runs")
+        if pending.state is State.REQUESTED:
+            return
+    reader = FailedWritesReader(session.storage, session.properties, timeline)
+    (found,) = reader.read_clusterings([pending], lambda _owner: False)
+    if found.is_dead(session.clock.now_ms(), limits) and found.is_dead(
+        read_store_clock_ms(session.storage), limits
+    ):
+        return
+    raise BusyError(
+        f"{what} is not left behind: its writer changes the table; run apply again when it is done"
+    )
 
 
 def is_named_by(name: str, instant: str) -> bool:
@@ -230,6 +258,18 @@ def measure_logs(storage: Storage, appends: Iterable[LogAppend]) -> dict[File, i
             if entry is not None and LogName.parse(name) is not None:
                 sizes[append.partition, name] = entry.size
     return sizes
+
+
+def revert_clustering(session: TableSession, target: str, action: Action) -> None:
+    """Take a clustering back to its request, without the markers and the heartbeat of its attempt.
+
+    The rollback of the attempt is still pending then, so that the next run goes on if this one
+    stops. Source: HoodieTable.rollbackInflightClustering.
+    """
+    session.publisher.revert(target, action)
+    with suppress(NotFoundError):
+        remove_markers(session.storage, target)
+    session.storage.delete(heartbeat_path(target))
 
 
 def remove_failed_write(session: TableSession, target: str, action: Action) -> None:

@@ -9,7 +9,12 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from reconciler.errors import NotFoundError, ReconcilerError, VanishedLockError
+from reconciler.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    ReconcilerError,
+    VanishedLockError,
+)
 from reconciler.hudi.load import (
     load_archived_instants,
     load_heartbeat_owner,
@@ -19,7 +24,7 @@ from reconciler.hudi.load import (
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
-from reconciler.hudi.timeline.instant import Action
+from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage
@@ -30,6 +35,8 @@ from reconciler.transaction.recovery.pending_instants import remove_withdrawn_at
 from reconciler.transaction.recovery.takeover import LastHeartbeat
 from reconciler.transaction.session import RunContext, get_heartbeat_interval, open_lock
 
+#: the table version from which on completed files are named by their completion time, too
+_LAYOUT_2: Final = 8
 _WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 
 
@@ -102,6 +109,8 @@ def remove_leftovers(
     done = [one for one in timeline.instants if one.requested == time and one.is_completed]
     try:
         for instant in done:
+            if instant.action is Action.REPLACECOMMIT:
+                write_missing_inflight(storage, properties, timeline, time)
             if instant.action in _WRITES:
                 remove_uncommitted_files(storage, properties, timeline, instant)
     except NotFoundError:  # of its completed file
@@ -110,6 +119,25 @@ def remove_leftovers(
         remove_withdrawn_attempt(storage, time)
     remove_markers(storage, time)
     return True
+
+
+def write_missing_inflight(
+    storage: Storage, properties: TableProperties, timeline: Timeline, time: str
+) -> None:
+    """Write the inflight file of a completed clustering of version 6 that has none.
+
+    Where it is missing, Hudi 0.15.0 begins to execute a completed clustering once more if it is
+    told its time, and its files would be read. Nobody can complete the instant again, whose
+    completed file has the same name then. From version 8 on Hudi looks at the state first, and a
+    second completed file would have another name.
+    """
+    if properties.table_version >= _LAYOUT_2:
+        return
+    states = {f.instant.state for f in timeline.files if f.instant.requested == time}
+    if states == {State.REQUESTED, State.COMPLETED}:
+        inflight = Instant(time, Action.REPLACECOMMIT, State.INFLIGHT)
+        with suppress(AlreadyExistsError):
+            storage.create(f"{properties.timeline_folder}/{inflight.file_name}", b"")
 
 
 def _remove_dead_run(

@@ -177,7 +177,7 @@ def test_the_schema_is_closed_and_described():
 
     assert all(node["additionalProperties"] is False for node in objects(SCHEMA))
     optional = {"selection", "layout", "sampled", "gains", "fileSizes", "nextInsert", "step"}
-    optional |= {"purpose", "bytesWritten", "date", "writer", "rollback", "appends"}
+    optional |= {"purpose", "bytesWritten", "date", "writer", "rollback", "appends", "attempt"}
     optional |= {"purpose", "bytesWritten", "otherSavepoints"}
     assert all(
         sorted(node["required"]) == sorted(node["properties"].keys() - optional)

@@ -96,6 +96,6 @@ def test_another_writers_is_told_of_and_left_alone():
     assert note.because == (
         f"clustering {stamp(9)} of another writer has been requested for 2 hours and will rewrite "
         "3 file groups of 'a', 'b': nothing else compacts or clusters them, and updates to them "
-        "fail; let its writer finish it (run_clustering with op => 'execute') or roll it back with "
-        "Hudi; this tool does neither"
+        "fail; let its writer finish it (run_clustering with op => 'execute'), or let "
+        "concurrency.pending.clustering finish it or roll it back"
     )

@@ -324,8 +324,8 @@ def test_a_clustering_is_rolled_back_when_nothing_of_it_changed_for_long_enough(
     assert (
         f"clustering {stamp(6)} of another writer was left inflight: nothing of it changed since "
         "2024-01-01 17:59:00 UTC, longer than concurrency.pending.after, 6h; it keeps 2 file "
-        "groups of 1 partition from updates, compactions and clusterings; apply rolls it back and "
-        "deletes 1 file that no reader has seen" == step.because
+        "groups (1 file) of 1 partition from updates, compactions and clusterings; apply rolls it "
+        "back and deletes 1 file that no reader has seen" == step.because
     )
     assert () == plan_clustering_rollbacks(clustering_spec(), state_with(clustering(6, 360)))
     assert frozenset({stamp(6)}) == list_abandoned(clustering_spec(), state)
