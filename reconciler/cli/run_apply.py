@@ -40,8 +40,7 @@ from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.plan import Plan
 from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.render import words
-from reconciler.rewrite.compaction import CompactedSlice
-from reconciler.rewrite.model import Rewriter, RewrittenGroup
+from reconciler.rewrite.model import CompactedSlice, Rewriter, RewrittenGroup
 from reconciler.spec.model import TableSpec
 
 if TYPE_CHECKING:

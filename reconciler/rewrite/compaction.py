@@ -7,8 +7,8 @@ HoodieCompactor, HoodieMergeHandle and FileGroupReaderBasedMergeHandle with pres
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -19,9 +19,9 @@ from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.writer import WrittenFile
 from reconciler.file_slices.merge.calendar import Calendar
 from reconciler.file_slices.merge.merge_counts import MergeCounts
-from reconciler.file_slices.merge.slice_reader import SliceFiles, read_slice
+from reconciler.file_slices.merge.slice_reader import read_slice
 from reconciler.rewrite.group_columns import GroupColumns
-from reconciler.rewrite.model import RewriteGroup, RewriteJob
+from reconciler.rewrite.model import CompactedSlice, RewriteGroup, RewriteJob, SliceToCompact
 from reconciler.rewrite.sorting import choose_calendar
 from reconciler.storage.api import Storage
 
@@ -29,35 +29,6 @@ from reconciler.storage.api import Storage
 MISSING: Final = "is missing, although a pending compaction names it"
 #: digits of a seed that make up a part of a write token, which Hudi reads as an int
 _TOKEN_DIGITS: Final = 7
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceToCompact:
-    """A file slice of a compaction plan.
-
-    ``number``: its index in the plan. ``bytes``: of base and log files, the unit of progress.
-    ``values``: values of columns that only the folder name holds. ``is_always_written``: a slice
-    without a base file and without log records becomes an empty file, as in Hudi 1.x.
-    ``keeps_bloom``: the result has the text of the bloom filter, which is large.
-    """
-
-    number: int
-    partition: str
-    file_id: str
-    files: SliceFiles
-    bytes: int
-    values: Mapping[str, Any] = field(default_factory=dict)
-    is_always_written: bool = True
-    keeps_bloom: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CompactedSlice:
-    """The result of one slice; ``file``: None if it has no rows and needs no file."""
-
-    number: int
-    file: WrittenFile | None
-    counts: MergeCounts
 
 
 def make_compacted_name(job: RewriteJob, file_id: str, number: int, attempt: int) -> str:

@@ -9,9 +9,16 @@ from pathlib import Path
 
 from reconciler.errors import ReconcilerError
 from reconciler.layout.curves.row_layout import RowLayout
-from reconciler.rewrite.compaction import CompactedSlice, SliceToCompact, compact_slice
+from reconciler.rewrite.compaction import compact_slice
 from reconciler.rewrite.layout_sample import fit_group_layout, sample_part
-from reconciler.rewrite.model import RewriteGroup, RewriteJob, RewrittenGroup, Tally
+from reconciler.rewrite.model import (
+    CompactedSlice,
+    RewriteGroup,
+    RewriteJob,
+    RewrittenGroup,
+    SliceToCompact,
+    Tally,
+)
 from reconciler.rewrite.output import GroupOutput, OutputWriter
 from reconciler.rewrite.run_builder import RUN_BYTES, build_runs
 from reconciler.rewrite.runs import Run

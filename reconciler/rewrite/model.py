@@ -6,17 +6,15 @@ import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.writer import WrittenFile
+from reconciler.file_slices.merge.merge_counts import MergeCounts
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
 from reconciler.layout.sizing.split_rule import SplitRule
 from reconciler.storage.api import Advance, StorageRef
-
-if TYPE_CHECKING:
-    from reconciler.rewrite.compaction import CompactedSlice, SliceToCompact
 
 #: sums of key hashes are taken modulo this
 _HASH_MODULUS = 1 << 64
@@ -123,6 +121,35 @@ def make_output_id(seed: str, group: int, output: int) -> str:
     '6cee07e1-2fa1-53e2-a5d7-62684920eb4c'
     """
     return str(uuid.uuid5(uuid.UUID(hex=seed), f"{group}/{output}"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceToCompact:
+    """A file slice of a compaction plan.
+
+    ``number``: its index in the plan. ``bytes``: of base and log files, the unit of progress.
+    ``values``: values of columns that only the folder name holds. ``is_always_written``: a slice
+    without a base file and without log records becomes an empty file, as in Hudi 1.x.
+    ``keeps_bloom``: the result has the text of the bloom filter, which is large.
+    """
+
+    number: int
+    partition: str
+    file_id: str
+    files: SliceFiles
+    bytes: int
+    values: Mapping[str, Any] = field(default_factory=dict)
+    is_always_written: bool = True
+    keeps_bloom: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CompactedSlice:
+    """The result of one slice; ``file``: None if it has no rows and needs no file."""
+
+    number: int
+    file: WrittenFile | None
+    counts: MergeCounts
 
 
 class Rewriter(Protocol):

@@ -13,10 +13,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from reconciler.rewrite.compaction import CompactedSlice, SliceToCompact, compact_slice
+from reconciler.rewrite.compaction import compact_slice
 from reconciler.rewrite.layout_sample import fit_group_layout, read_sample, sample_part
 from reconciler.rewrite.local import MemoryLimits, combine_outputs
-from reconciler.rewrite.model import RewriteGroup, RewriteJob, RewrittenGroup
+from reconciler.rewrite.model import (
+    CompactedSlice,
+    RewriteGroup,
+    RewriteJob,
+    RewrittenGroup,
+    SliceToCompact,
+)
 from reconciler.rewrite.output import GroupOutput, OutputWriter
 from reconciler.rewrite.run_builder import build_runs
 from reconciler.rewrite.runs import Run

@@ -27,7 +27,8 @@ from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplyChange, ApplySession
 from reconciler.hudi.load import load_properties
 from reconciler.plans.model import Note
-from reconciler.rewrite.compaction import MISSING, CompactedSlice
+from reconciler.rewrite.compaction import MISSING
+from reconciler.rewrite.model import CompactedSlice
 from reconciler.transaction.metadata.rewrite_sync import find_listing_differences
 from reconciler.transaction.publish import find_completion
 from reconciler.transaction.recovery.marked_files import (

@@ -26,8 +26,8 @@ from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.commit import WriteStats
 from reconciler.hudi.timeline.instant import Instant, State
 from reconciler.plans.model import Note
-from reconciler.rewrite.compaction import CompactedSlice, make_token_part
-from reconciler.rewrite.model import make_seed
+from reconciler.rewrite.compaction import make_token_part
+from reconciler.rewrite.model import CompactedSlice, make_seed
 from reconciler.transaction.footprints import find_rollback_ms
 from reconciler.transaction.metadata.rewrite_sync import prepare_compaction_sync
 from reconciler.transaction.paths import is_present, list_names, list_names_of_partitions

@@ -22,9 +22,8 @@ from reconciler.hudi.timeline.instant import Action
 from reconciler.hudi.timeline.plans import CompactionOperation
 from reconciler.hudi.timeline.write_commit import WriteCommit
 from reconciler.planners.recovery.resume_compaction import list_merged_logs
-from reconciler.rewrite.compaction import CompactedSlice, SliceToCompact
 from reconciler.rewrite.facts import TableFacts
-from reconciler.rewrite.model import RewriteJob
+from reconciler.rewrite.model import CompactedSlice, RewriteJob, SliceToCompact
 from reconciler.spec.model import TableSpec
 from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.state.model import TableState
