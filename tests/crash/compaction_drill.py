@@ -77,6 +77,14 @@ class CompactionDrill(PlannedDrill):
         mine = (name for name in names if name.startswith(self.instant))
         return sorted(re.sub(r"^\d+(_\d+)?", "", name) for name in mine)
 
+    def forget_metadata(self) -> None:
+        """Remove the metadata table, so that folders are listed."""
+        properties = self.table / ".hoodie" / "hoodie.properties"
+        listed = re.compile(rb"hoodie\.table\.metadata\.partitions=.*")
+        none = b"hoodie.table.metadata.partitions="
+        properties.write_bytes(listed.sub(none, properties.read_bytes()))
+        shutil.rmtree(self.table / ".hoodie" / "metadata")
+
     def list_written(self) -> list[str]:
         """Return the base files of the compaction, relative, sorted."""
         found = self.table.rglob(f"*_{self.instant}.parquet")

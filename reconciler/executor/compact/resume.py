@@ -8,12 +8,14 @@ recorded (BaseHoodieTableServiceClient.compact, rollbackInflightCompaction).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from reconciler.errors import BusyError, UnsupportedError
 from reconciler.executor.cluster.execution import require_rewriter
 from reconciler.executor.compact.execution import CompactionExecution, make_failed_outcome
 from reconciler.executor.compact.publish import check_ours, take_back
+from reconciler.executor.compact.unplanned_logs import read_unplanned_logs
 from reconciler.executor.compact.work import (
     CompactionWork,
     find_earlier_files,
@@ -140,7 +142,9 @@ def _prepare(session: ApplySession, pending: PendingCompaction) -> CompactionWor
         sizes=measure_inputs(pending.operations, state),
         earlier_files=find_earlier_files(state, pending.instant),
     )
-    problem = _find_problem(session, work)
+    others = read_unplanned_logs(session.storage, work)
+    problem = others.problem or _find_problem(session, work)
+    work = replace(work, facts=others.drop_cancelled(facts))
     return make_failed_outcome(pending.instant, problem) if problem else work
 
 
