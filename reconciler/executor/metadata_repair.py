@@ -8,7 +8,7 @@ that are built anew are listed there last.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import BusyError, NotFoundError, ReconcilerError
@@ -288,8 +288,13 @@ def _verify(session: ApplySession, before: TableState) -> StepOutcome:
 def _find_new(
     found: MetadataVerification, before: MetadataVerification | None
 ) -> list[MetadataDifference]:
-    known = set(before.differences) if before else set()
-    return [one for one in found.differences if one not in known]
+    """Return the differences that an apply made; one that was there may name other files now."""
+    known = {_identify(one) for one in before.differences} if before else set()
+    return [one for one in found.differences if _identify(one) not in known]
+
+
+def _identify(one: MetadataDifference) -> MetadataDifference:
+    return replace(one, actual="")
 
 
 def _describe(one: MetadataDifference) -> str:

@@ -38,7 +38,7 @@ spec:
   timezone: UTC
   retention: {{commits: {commits}}}
   concurrency: {{lock: {{provider: {lock}}}, pending: {pending}}}
-"""
+{more}"""
 
 
 @dataclass
