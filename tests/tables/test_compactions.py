@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+
+import fastavro
 import pytest
 
+from reconciler.plans.document import dump_plan, load_plan
 from reconciler.reader.model import ReadRequest
 from reconciler.reader.open_scan import open_scan
 from tests.compared_compactions import (
@@ -20,6 +24,7 @@ from tests.crash.compaction_drill import (
     request_compaction,
 )
 from tests.crash.failed_write_drill import TABLES
+from tests.our_compaction import find_timeline
 from tests.selection import long
 
 #: Hudi 1.0.2 counts rows whose event time is later than the log record's as updated; other versions
@@ -127,3 +132,31 @@ def test_ranges_that_hudi_had_left_too_narrow_are_no_fault_of_an_apply(tmp_path)
 
     _, verified = result.tables[0].outcomes
     assert (0, ()) == (result.exit_code, verified.differences)
+
+
+@pytest.mark.parametrize("decoded", [False, True])
+def test_a_plan_that_was_changed_after_the_review_is_not_executed(tmp_path, decoded):
+    it = make_compacting("1.2.0", tmp_path / "t")
+    (requested,) = find_timeline(it.table).glob("*.compaction.requested")
+    whole = requested.read_bytes()
+    write_operations(requested, lambda operations: operations[:1])
+    plan = it.plan()
+    plan = load_plan(dump_plan(plan), "plan.json") if decoded else plan
+    requested.write_bytes(whole)
+
+    result = it.apply(plan)
+
+    assert 6 == result.exit_code
+    assert "compacts other files now than those that were reviewed" in result.tables[0].error
+    assert ([".compaction.requested"], []) == (it.list_states(), it.list_written())
+
+
+def write_operations(requested, change):
+    """Change the operations of a compaction plan on the timeline."""
+    reader = fastavro.reader(io.BytesIO(requested.read_bytes()))
+    (plan,) = reader
+    data = io.BytesIO()
+    fastavro.writer(
+        data, reader.writer_schema, [{**plan, "operations": change(plan["operations"])}]
+    )
+    requested.write_bytes(data.getvalue())

@@ -7,10 +7,11 @@ recorded (BaseHoodieTableServiceClient.compact, rollbackInflightCompaction).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from reconciler.arrays import to_arrow
 from reconciler.errors import BusyError, UnsupportedError
 from reconciler.executor.cluster.execution import require_rewriter
 from reconciler.executor.compact.execution import CompactionExecution, make_failed_outcome
@@ -31,6 +32,7 @@ from reconciler.planners.recovery.resume_compaction import (
     build_compaction_groups,
     find_compaction,
 )
+from reconciler.plans.groups import group_of_slices
 from reconciler.plans.model import ResumeStep
 from reconciler.rewrite.compaction import MISSING
 from reconciler.rewrite.facts import read_table_facts
@@ -59,9 +61,10 @@ def list_resumed_compactions(session: ApplySession, fresh: FreshPlan) -> list[Re
 def resume_compactions(session: ApplySession, fresh: FreshPlan) -> Iterator[StepOutcome]:
     """Finish every reviewed compaction, oldest first.
 
-    Raises BusyError for one that a writer works on, or that a fresh plan does not finish.
+    Raises BusyError for one that a writer works on, that a fresh plan does not finish, or whose
+    plan was changed since the review.
     """
-    planned = {step.instant for step in fresh.plan.steps if isinstance(step, ResumeStep)}
+    planned = {step.instant: step for step in fresh.plan.steps if isinstance(step, ResumeStep)}
     for step in list_resumed_compactions(session, fresh):
         pending = find_compaction(fresh.state, step.instant)
         assert pending is not None, "it was listed"
@@ -69,6 +72,11 @@ def resume_compactions(session: ApplySession, fresh: FreshPlan) -> Iterator[Step
             raise BusyError(
                 f"{session.name}: a fresh plan does not finish compaction {step.instant}: plan "
                 "again"
+            )
+        if _list_slices(planned[step.instant]) != _list_slices(step):
+            raise BusyError(
+                f"{session.name}: compaction {step.instant} compacts other files now than those "
+                "that were reviewed: plan again"
             )
         with session.phase("resume"):
             _check_lock(session, pending)
@@ -80,6 +88,15 @@ def resume_compactions(session: ApplySession, fresh: FreshPlan) -> Iterator[Step
                 check=partial(_check_abandoned, session, pending),
             )
             yield run_with_heartbeat(session, pending.instant, partial(_finish, session, pending))
+
+
+def _list_slices(step: ResumeStep) -> Iterable[object]:
+    """Return the file slices of a step, with all files."""
+    if (groups := step.groups) is None:
+        return ()
+    partitions = groups.partition.take(to_arrow(group_of_slices(groups)))
+    columns = (partitions, groups.file_id, groups.base, groups.logs)
+    return [column.to_pylist() for column in columns]
 
 
 def _check_lock(session: ApplySession, pending: PendingCompaction) -> None:
