@@ -7,6 +7,7 @@ import io
 import fastavro
 import pytest
 
+from reconciler.planners.recovery.held_back import measure_held_back
 from reconciler.plans.document import dump_plan, load_plan
 from reconciler.reader.model import ReadRequest
 from reconciler.reader.open_scan import open_scan
@@ -160,3 +161,17 @@ def write_operations(requested, change):
         data, reader.writer_schema, [{**plan, "operations": change(plan["operations"])}]
     )
     requested.write_bytes(data.getvalue())
+
+
+def test_a_compaction_holds_back_the_files_that_it_reads(tmp_path):
+    it = make_compacting("1.2.0", tmp_path / "t")
+    (step,) = it.plan().tables[0].steps
+    logs = step.groups.logs.to_pylist()
+    read = [
+        *filter(None, step.groups.base.to_pylist()),
+        *(name for names in logs for name in names),
+    ]
+
+    held = measure_held_back(it.instant, it.state(), None)
+
+    assert (len(logs), len(read)) == (held.groups, held.files) == (3, 9)

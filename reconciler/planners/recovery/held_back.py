@@ -32,9 +32,9 @@ _KEEP_RULES: Final = frozenset(
 class HeldBack:
     """What a pending instant holds back.
 
-    ``groups``: file groups that nothing clusters, with ``files`` in their newest slices, in
-    ``partitions``. ``services``: what leaves them alone. ``kept``: files past retention that a
-    clean keeps for it, in ``kept_partitions``.
+    ``groups``: file groups that nothing clusters, in ``partitions``, with ``files`` in their newest
+    slices; where a compaction is pending, in the slices that it reads. ``services``: what leaves
+    them alone. ``kept``: files past retention that a clean keeps for it, in ``kept_partitions``.
     """
 
     services: str
@@ -88,11 +88,12 @@ def measure_held_back(instant: str, state: TableState, kept: KeptFiles | None) -
     slices = np.flatnonzero(view.is_visible & (view.file_counts > 0) & view.is_live)
     newest = slices[np.append(np.diff(view.group[slices]) != 0, True)[: len(slices)]]
     held = newest[np.isin(view.group[newest], groups)]
+    is_read = np.isin(view.group, groups) & view.is_current & ~view.is_phantom
     partitions = state.files.group_partition[view.group[held]]
     return HeldBack(
         services=services,
         groups=len(held),
-        files=int(view.file_counts[held].sum()),
+        files=int(view.file_counts[is_read].sum()),
         partitions=len(np.unique(partitions)),
         kept=files,
         kept_partitions=kept_partitions,
