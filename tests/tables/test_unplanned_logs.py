@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from reconciler.hudi.files.names import LogName
+from reconciler.rewrite.local import LocalRewriter
+from reconciler.runtime import open_storage
 from reconciler.transaction.recovery.failed_writes import encode_command_block
 from tests.crash.compaction_drill import make_compacting
 from tests.our_compaction import find_timeline
@@ -73,3 +75,26 @@ def test_a_compaction_that_would_lose_a_late_write_stays_pending(tmp_path):
     assert f"holds rows of write {late}, which began before" in warning.because
     assert before == it.rows()
     assert ([".compaction.requested"], []) == (it.list_states(), it.list_written())
+
+
+def test_a_write_that_completes_during_a_compaction_of_its_slices_is_not_lost(tmp_path):
+    it = make_compacting("0.15.0", tmp_path / "t")
+    it.forget_metadata()
+    rows = it.rows()
+    late = find_timeline(it.table) / f"{find_newest_write(it)}.deltacommit"
+    content = late.read_bytes()
+    late.unlink()
+
+    class LateWriter(LocalRewriter):
+        def compact(self, *args, **kwargs):
+            done = super().compact(*args, **kwargs)
+            late.write_bytes(content)
+            return done
+
+    result = it.apply(it.plan(), rewriter=LateWriter(open_storage))
+
+    assert 6 == result.exit_code
+    assert "has completed meanwhile; run apply again" in result.tables[0].error
+    assert ([".compaction.requested"], []) == (it.list_states(), it.list_written())
+    assert 0 == it.apply(it.plan()).exit_code
+    assert rows == it.rows()

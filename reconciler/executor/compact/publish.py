@@ -24,7 +24,7 @@ from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.commit import WriteStats
-from reconciler.hudi.timeline.instant import Instant, State
+from reconciler.hudi.timeline.instant import COMMITS, Instant, State
 from reconciler.plans.model import Note
 from reconciler.rewrite.compaction import make_token_part
 from reconciler.rewrite.model import CompactedSlice, make_seed
@@ -51,14 +51,15 @@ def settle_compaction(
     """Check that the compaction is still this run's, and return how it completes.
 
     The table's lock is held. Writes that came since go to the next file slices, so they are no
-    conflict. Raises BusyError when another writer has taken the instant over, StaleError when it is
-    missing from the timeline.
+    conflict. Raises BusyError when another writer has taken the instant over or a write that is
+    older than the plan has completed, StaleError when the instant is missing from the timeline.
     """
     timeline = session.reload_timeline()
     done = find_completion(timeline, work.instant, work.action)
     if done is not None:
         return Ended(_adopt_completed(session, work, timeline, done))
     check_ours(session, work, timeline)
+    _check_no_late_write(work, timeline)
     added = group_written_files(work, results)
     for partition, files in added.items():
         for file in files:
@@ -190,6 +191,21 @@ def _adopt_completed(
         ),
         differences=differences,
     )
+
+
+def _check_no_late_write(work: CompactionWork, timeline: Timeline) -> None:
+    """Raise BusyError if a write has completed whose blocks were left out as unfinished.
+
+    Only in version 6, of a write that began before the compaction was requested: its log files
+    belong to the slices that were compacted.
+    """
+    pending = work.facts.scan.committed.pending
+    for done in timeline.completed(COMMITS):
+        if done.requested in pending and done.requested < work.instant:
+            raise BusyError(
+                f"{done.action} {done.requested} began before compaction {work.instant} was "
+                "requested and has completed meanwhile; run apply again"
+            )
 
 
 def _make_taken_error(work: CompactionWork) -> BusyError:
