@@ -64,9 +64,11 @@ class RollbackWork:
 
 
 def find_limits(session: ApplySession, fresh: FreshPlan, instant: str) -> Concurrency:
-    """Return when the spec holds the writer of a pending write or clustering for dead."""
-    declared = session.spec.concurrency or Concurrency()
-    if all(clustering.instant != instant for clustering in fresh.state.pending_clusterings):
+    """Return when the spec holds the writer of a pending write or table service for dead."""
+    declared, state = session.spec.concurrency or Concurrency(), fresh.state
+    services = {one.instant for one in state.pending_clusterings}
+    services |= {one.instant for one in state.pending_compactions}
+    if instant not in services:
         return declared
     after = (declared.pending or PendingServices()).after
     return replace(declared, stale_after=after, heartbeat_timeout=after)

@@ -139,13 +139,13 @@ class FailedWritesReader:
             if self._find_owner(instant, beats) is None
         )
 
-    def read_clusterings(
+    def read_services(
         self,
         instants: Sequence[Instant],
         check_process: ProcessCheck | None,
         unlisted: Sequence[tuple[str, str, int]] = (),
     ) -> tuple[ForeignWrite, ...]:
-        """Read pending clusterings of other writers, also those that a run of reconciler finishes.
+        """Read pending table services of other writers, also those that a run of ours finishes.
 
         ``unlisted``: as for ``read_writes``. Raises StorageError.
         """

@@ -175,9 +175,9 @@ class ForeignWrite:
     ``PendingWrite``. Only for merge-on-read tables of version 6, whose log files several writes
     share: ``marked_logs`` are partition and name of files that its markers announce,
     ``updated_slices`` are partition, file id and base instant by its workload profile, and
-    ``problem`` tells why neither is known. Only for clusterings: ``owner`` is the run of reconciler
-    that has begun to finish it, whose heartbeat does not count, and ``is_running`` whether its
-    process runs; None if unknown.
+    ``problem`` tells why neither is known. Only for table services: ``owner`` is the run of
+    reconciler that has begun to finish it, whose heartbeat does not count, and ``is_running``
+    whether its process runs; None if unknown.
     """
 
     instant: str
@@ -205,8 +205,8 @@ class ForeignWrite:
 def is_abandoned(pending: ForeignWrite, now_ms: int, services: PendingServices) -> bool:
     """Return whether nobody is expected to finish a pending clustering or compaction.
 
-    A clustering that a dead run of reconciler has begun to finish is requested still: that run
-    writes no inflight file, so such a file is of another writer, who may be at work.
+    One that a dead run of reconciler has begun to finish is requested still: that run writes no
+    inflight file, so such a file is of another writer, who may be at work.
     """
     if pending.owner is not None and not pending.owner.ended:
         if pending.is_running:

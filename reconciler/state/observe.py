@@ -190,7 +190,7 @@ class _Observation:
     def _read_foreign_compactions(self, failures: FailedWritesReader) -> tuple[ForeignWrite, ...]:
         """Read other writers' pending compactions if the spec says what becomes of these."""
         waiting = failures.list_compactions() if self._declares_pending else ()
-        return failures.read_writes(waiting)
+        return failures.read_services(waiting, self.check_process)
 
     def _read_rollbacks(self, failures: FailedWritesReader) -> tuple[PendingRollback, ...]:
         """Read pending rollbacks if the spec says what becomes of what they undo."""
@@ -250,7 +250,7 @@ class _Observation:
             if self.check_process is None
             else reader.read_pending_writes(pending, self.check_process, unlisted),
             failed_writes=failures.read_writes(others, unlisted),
-            foreign_clusterings=failures.read_clusterings(stuck, self.check_process, unlisted),
+            foreign_clusterings=failures.read_services(stuck, self.check_process, unlisted),
             pending_rollbacks=self._read_rollbacks(failures),
             touched_partitions=self._read_touched(reader, cleans),
             completions=self._find_completions(properties, timeline, listed.files, zone),

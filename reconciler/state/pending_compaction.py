@@ -30,5 +30,5 @@ class PendingCompaction:
 
     @property
     def is_begun_here(self) -> bool:
-        """Return whether an apply has begun to execute it, and has not taken that back."""
-        return self.owner is not None and self.state == State.INFLIGHT
+        """Return whether an apply has begun it, and no other writer: that has an inflight file."""
+        return self.owner is not None and self.state == State.REQUESTED

@@ -306,6 +306,15 @@ class RealHudi:
     def compact(self, table: HudiTable, instant: str) -> None:
         self._call(table, "compact", [instant, True])
 
+    def begin_compaction(self, table: HudiTable, instant: str) -> None:
+        """Execute a compaction without completing it; its writer sleeps then."""
+        options = self._service(table, None)
+        self.ask("begin_compaction", table=table, instant=instant, options=options)
+
+    def complete_compaction(self, instant: str) -> None:
+        """Wake up the writer of ``begin_compaction``, who completes the compaction."""
+        self.ask("complete_compaction", instant=instant)
+
     def cluster(self, table: HudiTable, instant: str, options: Options | None = None) -> None:
         self._call(table, "cluster", [instant, True], options)
 

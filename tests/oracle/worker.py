@@ -150,6 +150,7 @@ class Worker:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self.jvm: Any = spark._jvm
+        self._asleep: dict[str, tuple[Any, Any]] = {}
 
     def ping(self) -> str:
         return self.spark.version
@@ -336,6 +337,23 @@ class Worker:
         client = self._client(table, options)
         try:
             return _plain(getattr(client, method)(*arguments))
+        finally:
+            client.close()
+
+    def begin_compaction(self, table: str, instant: str, options: dict[str, str]) -> None:
+        """Execute a compaction until its files are there; ``complete_compaction`` goes on."""
+        client = self._client(table, options)
+        done = client.compact(instant, False)
+        done.getWriteStatuses().collect()  # Hudi 1.2 writes only then
+        self._asleep[instant] = client, done
+
+    def complete_compaction(self, instant: str) -> None:
+        """Complete a compaction as its writer does who has slept since ``begin_compaction``."""
+        client, done = self._asleep.pop(instant)
+        is_old = done.getCommitMetadata().get().getWriteStats().size() > 0  # before Hudi 1.2
+        what = done.getCommitMetadata().get() if is_old else done
+        try:
+            client.commitCompaction(instant, what, self._none())
         finally:
             client.close()
 

@@ -42,11 +42,13 @@ from reconciler.plans.model import Note, ResumeStep
 from reconciler.rewrite.facts import read_table_facts
 from reconciler.state.model import PendingClustering
 from reconciler.transaction.conflicts import find_conflicts
-from reconciler.transaction.footprints import (
-    is_being_rolled_back,
-    read_footprints,
+from reconciler.transaction.footprints import read_footprints
+from reconciler.transaction.recovery.abandoned_services import (
+    check_taken_over,
+    is_begun,
+    require_lock,
+    take_over_service,
 )
-from reconciler.transaction.publish import find_completion
 from reconciler.transaction.recovery.damaged_files import find_damaged_files
 from reconciler.transaction.recovery.failed_writes import check_abandoned, find_pending_write
 from reconciler.transaction.recovery.finished_runs import write_missing_inflight
@@ -70,11 +72,8 @@ def finish_clustering(session: ApplySession, step: ResumeStep, fresh: FreshPlan)
     ``fresh`` is a plan that was made just now. Raises BusyError while its writer, a rollback or
     another run is at work, StorageError, FormatError.
     """
-    if not session.lock.excludes_others:
-        raise BusyError(
-            f"{session.name}: without a lock it cannot be known that clustering {step.instant} is "
-            "left behind: let its writer finish it, or configure spec.concurrency.lock"
-        )
+    action = get_clustering_action(fresh.state.table_version)
+    require_lock(session, step.instant, action)
     require_rewriter(session)
     planned = _find_planned(fresh, step)
     pending = _find_pending(fresh, step)
@@ -86,8 +85,11 @@ def finish_clustering(session: ApplySession, step: ResumeStep, fresh: FreshPlan)
     if undone is not None:
         fresh = session.observe()
         pending = _find_pending(fresh, step)
+    if pending.state != State.REQUESTED:
+        raise BusyError(f"clustering {step.instant} is being worked on by another writer")
     with session.phase("resume"):
-        _take_over(session, fresh, step.instant)
+        limits = find_limits(session, fresh, step.instant)
+        take_over_service(session, fresh.state.timeline, step.instant, action, limits)
         outcome = run_with_heartbeat(session, step.instant, partial(_execute, session, pending))
     if undone is None:
         return outcome
@@ -140,33 +142,6 @@ def _explain_unplanned(session: ApplySession, step: ResumeStep, fresh: FreshPlan
     raise BusyError(
         f"{session.name}: a fresh plan does not finish clustering {step.instant}: plan again"
     )
-
-
-def _take_over(session: ApplySession, fresh: FreshPlan, instant: str) -> None:
-    """Check under the lock that nobody works on a clustering, and beat for it from now on.
-
-    Raises BusyError if its files on the timeline are not those of the fresh look, which saw it
-    requested.
-    """
-
-    def take() -> None:
-        timeline = session.reload_timeline()
-        files = [
-            [file for file in one.files if file.instant.requested == instant]
-            for one in (fresh.state.timeline, timeline)
-        ]
-        target = find_pending_write(timeline, instant)
-        if files[0] != files[1] or target is None or target.state is not State.REQUESTED:
-            raise BusyError(f"clustering {instant} is being worked on by another writer")
-        if is_being_rolled_back(session, timeline, instant):
-            raise BusyError(
-                f"a rollback of clustering {instant} is pending; run apply again when it is done"
-            )
-        check_abandoned(session, timeline, target, find_limits(session, fresh, instant))
-        session.lock.confirm()
-        session.make_heartbeat(instant).start()
-
-    session.run_locked(take)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -245,19 +220,9 @@ def _begin(session: ApplySession, work: ClusterWork, should_wait: ShouldWait) ->
     """
     time, action = work.instant, work.action
     timeline, footprints = read_footprints(session, work.known, time)
-    if find_completion(timeline, time, action) is not None:
-        raise BusyError(f"clustering {time} was completed by another writer meanwhile")
-    target = find_pending_write(timeline, time)
-    if target is None or target.state is not State.REQUESTED:
+    check_taken_over(session, timeline, work)
+    if is_begun(timeline, work):
         raise BusyError(f"clustering {time} is being worked on by another writer")
-    if session.make_heartbeat(time).is_taken_over():
-        raise BusyError(
-            f"clustering {time} was taken over by another run; plan again when it is done"
-        )
-    if is_being_rolled_back(session, timeline, time):
-        raise BusyError(
-            f"a rollback of clustering {time} is pending; run apply again when it is done"
-        )
     claims = make_work_claims(work, session.spec, footprints)
     if should_wait(claims, footprints):
         return

@@ -35,6 +35,7 @@ from reconciler.transaction.footprints import (
 from reconciler.transaction.metadata.rewrite_sync import prepare_rewrite_sync
 from reconciler.transaction.paths import is_present, list_names
 from reconciler.transaction.publish import find_completion
+from reconciler.transaction.recovery.abandoned_services import is_begun
 from reconciler.transaction.recovery.marked_files import (
     is_written_by,
     list_marked_files,
@@ -141,7 +142,7 @@ def abandon_clustering(session: ApplySession, work: ClusterWork) -> None:
         return
     requested = timeline.find_file(work.instant, work.action, State.REQUESTED)
     is_taken = _is_rolled_back(session, work, timeline) or _is_of_another_run(session, work)
-    is_taken |= work.foreign is not None and _is_begun(work, timeline)
+    is_taken |= work.foreign is not None and is_begun(timeline, work)
     if requested is not None and not is_taken:
         session.lock.confirm()
         if work.foreign is None:
@@ -259,13 +260,9 @@ def _check_not_taken(session: ApplySession, work: ClusterWork, timeline: Timelin
     A clustering of another writer has no inflight file of ours, so that its writer cannot complete
     it should it come back. One that is there is of a writer that executes it now.
     """
-    is_taken = _is_begun(work, timeline) == (work.foreign is not None)
+    is_taken = is_begun(timeline, work) == (work.foreign is not None)
     if _is_rolled_back(session, work, timeline) or is_taken:
         raise _make_taken_error(work)
-
-
-def _is_begun(work: ClusterWork, timeline: Timeline) -> bool:
-    return timeline.find_file(work.instant, work.action, State.INFLIGHT) is not None
 
 
 def _is_rolled_back(session: ApplySession, work: ClusterWork, timeline: Timeline) -> bool:

@@ -1,4 +1,7 @@
-"""Execute a pending compaction to its end, whoever has planned it."""
+"""Execute a pending compaction to its end, whoever has planned it.
+
+Until it is completed it has no inflight file (``transaction.recovery.abandoned_services``).
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.errors import (
-    AlreadyExistsError,
-    BusyError,
-    FormatError,
-    ReconcilerError,
-    UnsupportedError,
-)
+from reconciler.errors import FormatError, ReconcilerError, UnsupportedError
 from reconciler.executor.cluster.execution import require_rewriter
 from reconciler.executor.compact.publish import abandon_compaction, settle_compaction
 from reconciler.executor.compact.work import (
@@ -49,20 +46,10 @@ CompactedSlices = Sequence[CompactedSlice]
 class CompactionExecution(
     ApplyChange, RequestedChange[CompactionWork, CompactedSlices, StepOutcome]
 ):
-    """Executes a compaction plan; one that fails is taken back to requested."""
+    """Executes a compaction plan; of one that fails only the plan stays."""
 
     session: ApplySession
     fresh: FreshPlan | None = None
-
-    def begin(self, pending: CompactionWork) -> None:
-        """Write the inflight file; raises BusyError when another writer has."""
-        try:
-            self.session.publisher.begin(pending.instant, pending.action, b"")
-        except AlreadyExistsError:
-            raise BusyError(
-                f"another writer has begun to execute compaction {pending.instant}; plan again "
-                "when it is done"
-            ) from None
 
     def work(self, pending: CompactionWork) -> CompactedSlices:
         session, slices = self.session, make_slices(pending)

@@ -1,7 +1,7 @@
 """Settle a compaction whose files are there: complete it, adopt another writer's, or take it back.
 
 Taking it back leaves the requested file: the plan is another writer's, and anyone may execute it
-again.
+again. An inflight file is always another writer's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
 
-from reconciler.errors import BusyError, FormatError, StaleError
+from reconciler.errors import BusyError, FormatError
 from reconciler.executor.compact.work import (
     CompactionWork,
     group_written_files,
@@ -24,7 +24,7 @@ from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.commit import WriteStats
-from reconciler.hudi.timeline.instant import COMMITS, Instant, State
+from reconciler.hudi.timeline.instant import COMMITS, Instant
 from reconciler.plans.model import Note
 from reconciler.rewrite.compaction import make_token_part
 from reconciler.rewrite.model import CompactedSlice, make_seed
@@ -32,6 +32,11 @@ from reconciler.transaction.footprints import find_rollback_ms
 from reconciler.transaction.metadata.rewrite_sync import prepare_compaction_sync
 from reconciler.transaction.paths import is_present, list_names, list_names_of_partitions
 from reconciler.transaction.publish import find_completion
+from reconciler.transaction.recovery.abandoned_services import (
+    check_taken_over,
+    is_begun,
+    list_own_files,
+)
 from reconciler.transaction.recovery.marked_files import (
     is_written_by,
     list_marked_files,
@@ -51,8 +56,8 @@ def settle_compaction(
     """Check that the compaction is still this run's, and return how it completes.
 
     The table's lock is held. Writes that came since go to the next file slices, so they are no
-    conflict. Raises BusyError when another writer has taken the instant over or a write that is
-    older than the plan has completed, StaleError when the instant is missing from the timeline.
+    conflict. Raises BusyError when another writer has taken the instant over or removed it, or when
+    a write that is older than the plan has completed.
     """
     timeline = session.reload_timeline()
     done = find_completion(timeline, work.instant, work.action)
@@ -85,23 +90,25 @@ def settle_compaction(
     )
 
 
-def check_ours(
-    session: ApplySession, work: CompactionWork, timeline: Timeline, *, is_begun: bool = True
-) -> None:
-    """Raise BusyError or StaleError if the compaction is not this run's; the lock is held.
+def check_ours(session: ApplySession, work: CompactionWork, timeline: Timeline) -> None:
+    """Raise BusyError if the compaction is not this run's; the lock is held."""
+    check_taken_over(session, timeline, work)
+    was_undone = find_rollback_ms(session, timeline, work.instant, work.known) is not None
+    if was_undone or is_begun(timeline, work):
+        raise _make_taken_error(work)
 
-    ``is_begun``: its inflight file must be there.
+
+def begin_again(session: ApplySession, work: CompactionWork, known: Timeline) -> None:
+    """Remove what earlier attempts have left; the table's lock is held.
+
+    ``known``: the timeline when this run took the compaction over. An inflight file that was there
+    then is of a dead attempt, any other of a writer that has begun since. Raises BusyError.
     """
-    if find_completion(timeline, work.instant, work.action) is not None:
-        raise BusyError(f"compaction {work.instant} was completed by another writer meanwhile")
-    if timeline.find_file(work.instant, work.action, State.REQUESTED) is None:
-        raise StaleError(f"compaction {work.instant} was removed from the timeline by another")
-    has_begun = timeline.find_file(work.instant, work.action, State.INFLIGHT) is not None
-    is_taken = session.make_heartbeat(work.instant).is_taken_over()
-    if is_taken or (is_begun and not has_begun):
+    timeline = session.reload_timeline()
+    check_taken_over(session, timeline, work)
+    if list_own_files(timeline, work.instant) != list_own_files(known, work.instant):
         raise _make_taken_error(work)
-    if find_rollback_ms(session, timeline, work.instant, work.known) is not None:
-        raise _make_taken_error(work)
+    take_back(session, work)
 
 
 def take_back(session: ApplySession, work: CompactionWork) -> None:
@@ -131,8 +138,8 @@ def abandon_compaction(session: ApplySession, work: CompactionWork) -> None:
         remove_own_files(session, work, kept)
         return
     try:
-        check_ours(session, work, timeline, is_begun=False)
-    except (BusyError, StaleError):
+        check_ours(session, work, timeline)
+    except BusyError:
         remove_own_files(session, work)
     else:
         take_back(session, work)

@@ -2,7 +2,8 @@
 
 The plan is executed as it stands. What an earlier attempt left is removed first: files, markers,
 and what it wrote to the metadata table. No reader has seen any of it, so unlike Hudi no rollback is
-recorded (BaseHoodieTableServiceClient.compact, rollbackInflightCompaction).
+recorded (BaseHoodieTableServiceClient.compact, rollbackInflightCompaction). From then on there is
+no inflight file until it is completed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from reconciler.arrays import to_arrow
 from reconciler.errors import BusyError, UnsupportedError
 from reconciler.executor.cluster.execution import require_rewriter
 from reconciler.executor.compact.execution import CompactionExecution, make_failed_outcome
-from reconciler.executor.compact.publish import check_ours, take_back
+from reconciler.executor.compact.publish import begin_again
 from reconciler.executor.compact.unplanned_logs import read_unplanned_logs
 from reconciler.executor.compact.work import (
     CompactionWork,
@@ -23,6 +24,7 @@ from reconciler.executor.compact.work import (
     find_missing_files,
     measure_inputs,
 )
+from reconciler.executor.failed_write_execution import find_limits
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
@@ -36,13 +38,9 @@ from reconciler.plans.groups import group_of_slices
 from reconciler.plans.model import ResumeStep
 from reconciler.rewrite.compaction import MISSING
 from reconciler.rewrite.facts import read_table_facts
-from reconciler.spec.model import Concurrency, PendingServices
-from reconciler.state.failed_writes import FailedWritesReader
-from reconciler.state.model import is_abandoned
 from reconciler.state.pending_compaction import PendingCompaction
-from reconciler.transaction.process import read_store_clock_ms
+from reconciler.transaction.recovery.abandoned_services import require_lock, take_over_service
 from reconciler.transaction.recovery.damaged_files import find_cut_logs
-from reconciler.transaction.recovery.takeover import take_over
 from reconciler.transaction.retry import MissingFiles, raise_changing, retry_while_changing
 from reconciler.transaction.run import finish_change, run_with_heartbeat
 
@@ -79,15 +77,11 @@ def resume_compactions(session: ApplySession, fresh: FreshPlan) -> Iterator[Step
                 "that were reviewed: plan again"
             )
         with session.phase("resume"):
-            _check_lock(session, pending)
-            take_over(
-                session,
-                pending,
-                known=fresh.state.timeline,
-                kind="compaction",
-                check=partial(_check_abandoned, session, pending),
-            )
-            yield run_with_heartbeat(session, pending.instant, partial(_finish, session, pending))
+            known, limits = fresh.state.timeline, find_limits(session, fresh, pending.instant)
+            require_lock(session, pending.instant, pending.action)
+            take_over_service(session, known, pending.instant, pending.action, limits)
+            work = partial(_finish, session, pending, known)
+            yield run_with_heartbeat(session, pending.instant, work)
 
 
 def _list_slices(step: ResumeStep) -> Iterable[object]:
@@ -99,33 +93,7 @@ def _list_slices(step: ResumeStep) -> Iterable[object]:
     return [column.to_pylist() for column in columns]
 
 
-def _check_lock(session: ApplySession, pending: PendingCompaction) -> None:
-    """Raise BusyError without a lock: nobody could tell whether its writer completes meanwhile."""
-    if not session.lock.excludes_others:
-        raise BusyError(
-            f"{session.name}: without a lock it cannot be known that compaction {pending.instant} "
-            "is left behind: let its writer finish it, or configure spec.concurrency.lock"
-        )
-
-
-def _check_abandoned(session: ApplySession, pending: PendingCompaction, timeline: Timeline) -> None:
-    """Raise BusyError while another writer may work on a compaction; the lock is held.
-
-    The store's clock must agree. One that an apply has begun is not another writer's.
-    """
-    reader = FailedWritesReader(session.storage, session.properties, timeline)
-    instants = [one for one in reader.list_compactions() if one.requested == pending.instant]
-    services = (session.spec.concurrency or Concurrency()).pending or PendingServices()
-    for foreign in reader.read_writes(instants):
-        clocks = (session.clock.now_ms(), read_store_clock_ms(session.storage))
-        if not all(is_abandoned(foreign, now_ms, services) for now_ms in clocks):
-            raise BusyError(
-                f"{session.name}: compaction {pending.instant} is not left behind: its writer "
-                "changes the table; run apply again when it is done"
-            )
-
-
-def _finish(session: ApplySession, pending: PendingCompaction) -> StepOutcome:
+def _finish(session: ApplySession, pending: PendingCompaction, known: Timeline) -> StepOutcome:
     require_rewriter(session)
     missing = MissingFiles(session)
 
@@ -137,7 +105,7 @@ def _finish(session: ApplySession, pending: PendingCompaction) -> StepOutcome:
     prepared = retry_while_changing(partial(missing.look, look), give_up)
     if isinstance(prepared, StepOutcome):
         return prepared
-    session.run_locked(partial(_begin_again, session, prepared))
+    session.run_locked(partial(begin_again, session, prepared, known))
     outcome: StepOutcome = finish_change(CompactionExecution(session=session), prepared)
     return outcome
 
@@ -175,9 +143,3 @@ def _find_problem(session: ApplySession, work: CompactionWork) -> str | None:
     groups = build_compaction_groups(work.operations, work.state, "")
     cut = find_cut_logs(session.storage, session.properties, work.state, groups)
     return next((f"partition {path!r}: {why}" for (path, _), why in cut.items()), None)
-
-
-def _begin_again(session: ApplySession, work: CompactionWork) -> None:
-    """Remove what earlier attempts have left; the table's lock is held."""
-    check_ours(session, work, session.reload_timeline(), is_begun=False)
-    take_back(session, work)

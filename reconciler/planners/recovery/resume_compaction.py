@@ -165,7 +165,7 @@ def _find_wanted(spec: TableSpec, state: TableState) -> Iterator[tuple[PendingCo
     finishes = _get_services(spec).compaction == "finish"
     abandoned = {one.instant: one for one in _find_abandoned(spec, state)}
     for pending in _list_compactions(state):
-        if pending.is_begun_here or (finishes and pending.owner is not None):
+        if pending.is_begun_here:
             yield (
                 pending,
                 (

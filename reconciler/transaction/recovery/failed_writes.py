@@ -79,7 +79,7 @@ def check_failed(
 def check_abandoned(
     session: TableSession, timeline: Timeline, pending: Instant, limits: Concurrency
 ) -> None:
-    """Raise BusyError unless nobody works on a pending clustering of another writer.
+    """Raise BusyError unless nobody works on a pending table service of another writer.
 
     A dead run of reconciler may have begun to finish it. That run writes no inflight file, so such
     a file is of a writer that came later.
@@ -94,7 +94,7 @@ def check_abandoned(
         if pending.state is State.REQUESTED:
             return
     reader = FailedWritesReader(session.storage, session.properties, timeline)
-    (found,) = reader.read_clusterings([pending], lambda _owner: False)
+    (found,) = reader.read_services([pending], lambda _owner: False)
     if found.is_dead(session.clock.now_ms(), limits) and found.is_dead(
         read_store_clock_ms(session.storage), limits
     ):
