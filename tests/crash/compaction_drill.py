@@ -13,13 +13,16 @@ from typing import Any, ClassVar
 
 import fastavro
 
+from reconciler.errors import StorageError
 from reconciler.executor.result import ApplyResult
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.plans.model import ResumeStep
 from reconciler.plans.plan import Plan
 from reconciler.reader.model import ReadRequest
 from reconciler.reader.open_scan import open_scan
+from reconciler.rewrite.local import LocalRewriter
 from reconciler.storage.api import Storage
+from reconciler.storage.open import open_storage
 from tests.crash.clustering_drill import PlannedDrill
 from tests.crash.write_drill import set_store_clock
 from tests.our_compaction import find_timeline
@@ -95,6 +98,21 @@ class CompactionDrill(PlannedDrill):
         hoodie = self.table / ".hoodie"
         left = [hoodie / "lock", *(hoodie / ".heartbeat").glob("*"), *(hoodie / ".temp").glob("*")]
         return [str(path.relative_to(self.table)) for path in left if path.exists()]
+
+
+@dataclass
+class Overtaken:
+    """Compacts, and then somebody comes; ``fails``: the work has gone wrong by then."""
+
+    act: Callable[[], Any]
+    fails: bool = False
+
+    def compact(self, ref: Any, job: Any, slices: Any, *, progress: Any) -> Any:
+        found = LocalRewriter(open_storage).compact(ref, job, slices, progress=progress)
+        self.act()
+        if self.fails:
+            raise StorageError("x", "cannot be written")
+        return found
 
 
 def make_compacting(version: str, folder: Path, state: str = "requested", **said: str) -> Any:

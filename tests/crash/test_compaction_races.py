@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
-from reconciler.errors import StorageError
 from reconciler.hudi.timeline.heartbeat import DEAD_AFTER_S
-from reconciler.rewrite.local import LocalRewriter
-from reconciler.runtime import open_storage
-from tests.crash.compaction_drill import get_step, make_compacting
+from tests.crash.compaction_drill import Overtaken, get_step, make_compacting
 from tests.crash.drill import Killed, process
 from tests.crash.failed_write_drill import list_unlisted
 from tests.crash.write_drill import act_after
@@ -21,25 +18,11 @@ from tests.our_compaction import find_timeline
 from tests.selection import long
 
 REQUESTED = [".compaction.requested"]
+BEGUN = [".compaction.inflight", ".compaction.requested"]
 FINISHED = [".commit", ".compaction.requested"]
 #: as Hudi finishes it
 BY_HUDI = [".commit", ".compaction.inflight", ".compaction.requested"]
 NOW_S = 1_796_083_200
-
-
-@dataclass
-class Overtaken:
-    """Compacts, and then somebody comes; ``fails``: the work has gone wrong by then."""
-
-    act: object
-    fails: bool = False
-
-    def compact(self, ref, job, slices, *, progress):
-        found = LocalRewriter(open_storage).compact(ref, job, slices, progress=progress)
-        self.act()
-        if self.fails:
-            raise StorageError("x", "cannot be written")
-        return found
 
 
 @pytest.fixture(params=["0.15.0", long("1.2.0")])
@@ -160,6 +143,38 @@ def test_a_writer_that_begins_while_we_wait_for_the_lock_keeps_it(it):
     assert (6, REQUESTED, []) == (result.exit_code, it.list_states(), it.list_written())
     assert "is not left behind: its writer changes the table" in result.tables[0].error
     assert b"" == path.read_bytes()
+
+
+@pytest.mark.parametrize("fails", [False, long(True)])
+def test_a_writer_that_begins_while_we_work_keeps_it(it, fails):
+    """The writer's inflight file stays, and nothing of ours: it is not taken over again at once."""
+    inflight = find_timeline(it.table) / f"{it.instant}.compaction.inflight"
+    rows = it.rows()
+    result = it.apply(it.plan(), rewriter=Overtaken(lambda: touch(inflight), fails))
+
+    assert (1 if fails else 6, BEGUN, []) == (
+        result.exit_code,
+        it.list_states(),
+        it.list_written(),
+    )
+    assert fails or "another writer has taken over compaction" in result.tables[0].error
+    assert (rows, ()) == (it.rows(), it.plan().tables[0].steps)
+    os.utime(inflight, (NOW_S - 7 * 3600, NOW_S - 7 * 3600))
+    assert "of another writer was left inflight" in get_step(it.plan()).because
+    assert 0 == it.apply(it.plan()).exit_code
+    assert (rows, FINISHED, 3) == (it.rows(), it.list_states(), len(it.list_written()))
+
+
+@pytest.mark.parametrize("state", ["requested", long("inflight")])
+def test_a_writer_that_begins_as_we_have_taken_it_over_keeps_it(tmp_path, state):
+    it = make_compacting("0.15.0", tmp_path, state)
+    inflight = find_timeline(it.table) / f"{it.instant}.compaction.inflight"
+    before = it.list_written()
+    begin = act_after(rf"heartbeat/{it.instant}$", lambda: touch(inflight))
+    result = it.apply(it.plan(), around=begin)
+
+    assert (6, BEGUN, before) == (result.exit_code, it.list_states(), it.list_written())
+    assert "another writer has taken over compaction" in result.tables[0].error
 
 
 def test_a_run_beside_a_living_one_is_turned_away(it):

@@ -28,11 +28,7 @@ from reconciler.rewrite.compaction import MISSING
 from reconciler.rewrite.model import CompactedSlice
 from reconciler.transaction.metadata.rewrite_sync import find_listing_differences
 from reconciler.transaction.publish import find_completion
-from reconciler.transaction.recovery.marked_files import (
-    read_committed_files,
-    remove_marked_files,
-    remove_markers,
-)
+from reconciler.transaction.recovery.marked_files import remove_markers, remove_uncommitted_files
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import MARKERS, Completion, Ended, RequestedChange
 
@@ -156,8 +152,7 @@ def _remove_strays(
         timeline = session.reload_timeline()
         done = find_completion(timeline, work.instant, work.action)
         if done is not None:
-            kept = read_committed_files(session.storage, session.properties, timeline, done)
-            remove_marked_files(session.storage, work.instant, kept)
+            remove_uncommitted_files(session.storage, session.properties, timeline, done)
             remove_markers(session.storage, work.instant)
     except ReconcilerError as error:
         text = f"the compaction is completed; its markers stay for now: {error}"

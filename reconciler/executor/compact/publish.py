@@ -7,10 +7,9 @@ again. An inflight file is always another writer's.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from functools import partial
 
-from reconciler.errors import BusyError, FormatError
+from reconciler.errors import BusyError
 from reconciler.executor.compact.work import (
     CompactionWork,
     group_written_files,
@@ -39,9 +38,9 @@ from reconciler.transaction.recovery.abandoned_services import (
 )
 from reconciler.transaction.recovery.marked_files import (
     is_written_by,
-    list_marked_files,
     read_committed_files,
     remove_files,
+    remove_markers,
 )
 from reconciler.transaction.recovery.pending_instants import remove_listed_attempt
 from reconciler.transaction.run import Completion, Ended
@@ -78,7 +77,7 @@ def settle_compaction(
     return Completion(
         timeline=timeline,
         prepare_sync=partial(prepare_compaction_sync, added=added),
-        check=lambda: check_ours(session, work, session.reload_timeline()),
+        check=partial(_make_ready, session, work),
         make_payload=encode,
         make_outcome=lambda notes: StepOutcome(
             kind="resume",
@@ -88,6 +87,16 @@ def settle_compaction(
             warnings=notes,
         ),
     )
+
+
+def _make_ready(session: ApplySession, work: CompactionWork) -> None:
+    """Check for the last time that the compaction is this run's, and remove the markers.
+
+    By a marker, a writer that comes back removes every file that it did not write itself, before it
+    finds that it cannot complete the instant (HoodieTable.reconcileAgainstMarkers).
+    """
+    check_ours(session, work, session.reload_timeline())
+    remove_markers(session.storage, work.instant)
 
 
 def check_ours(session: ApplySession, work: CompactionWork, timeline: Timeline) -> None:
@@ -115,13 +124,18 @@ def take_back(session: ApplySession, work: CompactionWork) -> None:
     """Remove everything that attempts have left, so that only the requested file is there.
 
     The table's lock is held. What was written to the metadata table goes first, the inflight file
-    last, so that the next run goes on if this one stops.
+    last, so that the next run goes on if this one stops. Files are found by their names: an attempt
+    that dies as it completes has no markers any more.
     """
     session.lock.confirm()
-    files = {*work.earlier_files}
-    with suppress(FormatError):  # a damaged list of markers: the files are found by their names
-        files.update(list_marked_files(session.storage, work.instant))
-    doomed = sorted(file for file in files if is_written_by(file[1], work.instant))
+    files = len(work.state.files.name)
+    names = list_names_of_partitions(session.storage, work.partitions, files=files)
+    doomed = [
+        (partition, name)
+        for partition, listed in sorted(names.items())
+        for name in sorted(listed)
+        if is_written_by(name, work.instant)
+    ]
     remove_listed_attempt(session.storage, work.instant, doomed)
     session.publisher.revert(work.instant, work.action)
 

@@ -20,7 +20,6 @@ from reconciler.executor.compact.publish import begin_again
 from reconciler.executor.compact.unplanned_logs import read_unplanned_logs
 from reconciler.executor.compact.work import (
     CompactionWork,
-    find_earlier_files,
     find_missing_files,
     measure_inputs,
 )
@@ -125,7 +124,6 @@ def _prepare(session: ApplySession, pending: PendingCompaction) -> CompactionWor
         extra=session.make_extra(),
         attempt=session.owner.token,
         sizes=measure_inputs(pending.operations, state),
-        earlier_files=find_earlier_files(state, pending.instant),
     )
     others = read_unplanned_logs(session.storage, work)
     problem = others.problem or _find_problem(session, work)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
-
-import numpy as np
 
 from reconciler.arrays import to_arrow
 from reconciler.errors import ReconcilerError
@@ -39,7 +37,6 @@ class CompactionWork:
 
     ``extra``: extra metadata of the completed file. ``attempt``: a text that no other attempt has.
     ``sizes``: bytes of every input file by its path below the table, -1 for a missing one.
-    ``earlier_files``: partition and name of the files that earlier attempts left.
     """
 
     instant: str
@@ -49,7 +46,6 @@ class CompactionWork:
     extra: Mapping[str, str]
     attempt: str
     sizes: Mapping[str, int]
-    earlier_files: tuple[tuple[str, str], ...] = field(default=())
 
     @property
     def action(self) -> Action:
@@ -116,19 +112,6 @@ def make_slices(work: CompactionWork) -> tuple[SliceToCompact, ...]:
 def find_missing_files(work: CompactionWork) -> tuple[str, ...]:
     """Return the paths of input files that the table does not have."""
     return tuple(path for path, size in work.sizes.items() if size < 0)
-
-
-def find_earlier_files(state: TableState, instant: str) -> tuple[tuple[str, str], ...]:
-    """Return partition and name of the base files that attempts at a compaction have written."""
-    files = state.files
-    if instant not in files.instants:
-        return ()
-    rows = np.flatnonzero(files.instant == files.instants.index(instant))
-    names = files.name.take(to_arrow(rows)).to_pylist()
-    paths = [files.partitions[code] for code in files.partition[rows]]
-    return tuple(
-        (path, name) for path, name in zip(paths, names, strict=True) if not name.startswith(".")
-    )
 
 
 def check_results(

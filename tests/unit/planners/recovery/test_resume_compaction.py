@@ -78,7 +78,6 @@ def state_of(*pending, minutes=361, properties=None, **more):
             active_ms=NOW_MS - minutes * MINUTE_MS,
         )
         for one in pending
-        if one.owner is None
     )
     names = {"a": [base("g", 1), log("g", 1), base("h", 1)]}
     state = table(
@@ -133,11 +132,10 @@ def test_log_files_are_in_merge_order_without_change_logs():
 @pytest.mark.parametrize(
     ("state", "owner", "declared", "is_planned"),
     [
-        ("INFLIGHT", ANN, "report", True),
-        ("INFLIGHT", ANN, "finish", True),
+        ("REQUESTED", ANN, "report", True),
         ("REQUESTED", ANN, "finish", True),
-        ("REQUESTED", ANN, "report", False),
-        ("INFLIGHT", None, "report", False),
+        ("REQUESTED", None, "report", False),
+        ("INFLIGHT", ANN, "report", False),
     ],
 )
 def test_an_attempt_of_an_apply_is_finished_without_waiting(state, owner, declared, is_planned):
@@ -147,6 +145,24 @@ def test_an_attempt_of_an_apply_is_finished_without_waiting(state, owner, declar
     assert is_planned == bool(steps)
     for step in steps:
         assert f"was left {state.lower()} by an earlier apply: it keeps 1" in step.because
+
+
+@pytest.mark.parametrize(
+    ("minutes", "is_running", "is_planned"),
+    [(361, False, True), (1, False, False), (361, True, False)],
+)
+def test_a_writer_that_has_begun_what_a_dead_apply_left_is_waited_for(
+    minutes, is_running, is_planned
+):
+    pending = compaction(state="INFLIGHT", owner=ANN)
+    state = state_of(pending, minutes=minutes)
+    (seen,) = state.foreign_compactions
+    seen = replace(seen, owner=ANN, is_running=is_running)
+    steps = plan_compaction_resumes(make_spec(), replace(state, foreign_compactions=(seen,)))
+
+    assert is_planned == bool(steps)
+    for step in steps:
+        assert "of another writer was left inflight: nothing of it changed since" in step.because
 
 
 @pytest.mark.parametrize(
