@@ -28,18 +28,25 @@ spec:
   timezone: UTC
   retention: {{commits: {commits}}}
   concurrency: {{lock: {{provider: {lock}}}, pending: {pending}}}
-"""
+{more}"""
 FINISH = "{compaction: finish, after: 1m}"
+REPAIR = "  metadata: {verify: each-apply, repair: rebuild}\n"
 #: longer than ``after``
 _LONG_AGO_S = 200
 
 
 def make_spec(
-    path: Path, *, pending: str = FINISH, lock: str = "filesystem", commits: int = 50
+    path: Path,
+    *,
+    pending: str = FINISH,
+    lock: str = "filesystem",
+    commits: int = 50,
+    more: str = "",
 ) -> TableSpec:
-    """Load the spec of a table from a file beside it."""
+    """Load the spec of a table from a file beside it; ``more``: further lines."""
     file = path.parent / f"{path.name}.yaml"
-    text = _SPEC.format(name=path.name, path=path, pending=pending, lock=lock, commits=commits)
+    said = {"pending": pending, "lock": lock, "commits": commits, "more": more}
+    text = _SPEC.format(name=path.name, path=path, **said)
     file.write_text(text)
     (spec,) = reconciler.load_specs(file)
     return spec

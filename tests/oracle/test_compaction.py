@@ -15,11 +15,18 @@ from tests.compared_compactions import (
     describe_indexes,
     list_base_files,
 )
+from tests.crash.compaction_drill import Overtaken
 from tests.crash.drill import Killed
-from tests.crash.write_drill import die_at
+from tests.crash.write_drill import act_after, die_at
 from tests.oracle import failed_writes
-from tests.oracle.hudi import keep_commits
-from tests.oracle.prepared_tables import KINDS, assert_hudi_goes_on, assert_rows_and_listing
+from tests.oracle.hudi import HudiFailedError, keep_commits
+from tests.oracle.prepared_tables import (
+    KINDS,
+    assert_hudi_goes_on,
+    assert_reads,
+    assert_rows_and_listing,
+    find_wrongly_listed,
+)
 from tests.selection import EVERY_CASE, long
 
 pytestmark = pytest.mark.oracle
@@ -27,6 +34,9 @@ pytestmark = pytest.mark.oracle
 MOR = [kind for kind in KINDS if kind.merge_on_read]
 #: each version once, with and without partitions and indexes, begun by Hudi or not
 USUAL = {"0.15.0-mor-inflight", "1.0.2-mor-nopart-requested", "1.2.0-mor-indexes-inflight"}
+PLAIN = [kind for kind in MOR if kind.partitioned and not kind.indexes]
+#: when a writer wakes up: while we work, after we died of it, after we died and it is completed
+WAKING = ("working", "dead", "completed")
 READ_OPTIMIZED = {"hoodie.datasource.query.type": "read_optimized"}
 INCREMENTAL = {
     "hoodie.datasource.query.type": "incremental",
@@ -98,11 +108,7 @@ def test_after_our_compaction_real_hudi_reads_the_same_rows_and_goes_on(
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        kind if str(kind) == "0.15.0-mor" else long(kind)
-        for kind in MOR
-        if kind.partitioned and not kind.indexes
-    ],
+    [kind if str(kind) == "0.15.0-mor" else long(kind) for kind in PLAIN],
     ids=str,
 )
 def test_real_hudi_executes_a_compaction_that_our_apply_died_of(library, tmp_path, kind):
@@ -124,3 +130,90 @@ def test_real_hudi_executes_a_compaction_that_our_apply_died_of(library, tmp_pat
     assert not ours & {file.name for file in list_base_files(table.path, instant).values()}
     assert_rows_and_listing(hudi, table, rows)
     assert () == our_compaction.make_plan(table.path).tables[0].steps
+
+
+def die():
+    raise Killed
+
+
+def apply_and_wake(hudi, table, instant, when):
+    """Apply a plan; the writer of the compaction wakes up, and completes nothing."""
+
+    def wake():
+        with pytest.raises(HudiFailedError, match=r"compaction\.inflight does not exist"):
+            hudi.complete_compaction(instant)
+
+    plan, dying = our_compaction.make_plan(table.path), act_after(r"/[\d_]+\.commit$", die)
+    if when == "working":
+        assert 6 == our_compaction.apply_here(plan, rewriter=Overtaken(wake)).exit_code
+        return
+    more = {"rewriter": Overtaken(die)}
+    if when == "completed":
+        more = {"storage": lambda ref: dying(open_storage(ref))}
+    with pytest.raises(Killed):
+        our_compaction.apply_here(plan, **more)
+    wake()
+
+
+@pytest.mark.parametrize(
+    ("kind", "when"),
+    [
+        pytest.param(kind, when)
+        if (kind.version, when) == ("1.2.0", "completed")
+        else long(kind, when)
+        for kind in PLAIN
+        for when in WAKING
+    ],
+    ids=str,
+)
+def test_a_compactor_of_real_hudi_that_wakes_up_completes_nothing(library, tmp_path, kind, when):
+    hudi, table = library.table(kind, tmp_path / "t")
+    instant = schedule(hudi, table)
+    rows = hudi.rows(table)
+    hudi.begin_compaction(table, instant)
+    theirs = {file.name for file in list_base_files(table.path, instant).values()}
+    our_compaction.make_old(table.path, instant)
+    apply_and_wake(hudi, table, instant, when)
+    # Hudi has written its own files to the metadata table before it looks at the timeline
+    assert ("completed" == when) == bool(find_wrongly_listed(hudi, table))
+    plan = our_compaction.make_plan(table.path, more=our_compaction.REPAIR)
+    result = our_compaction.apply_here(plan)
+
+    assert (0, ["metadata" if when == "completed" else "resume"]) == (
+        result.exit_code,
+        [step.kind for step in plan.tables[0].steps],
+    )
+    ours = {file.name for file in list_base_files(table.path, instant).values()}
+    done = [name for name in table.instants(".commit") if name.startswith(instant)]
+    assert (2, 2, set(), 1) == (len(theirs), len(ours), ours & theirs, len(done))
+    assert f"{instant}.compaction.inflight" not in table.instants()
+    assert_rows_and_listing(hudi, table, rows)
+    if EVERY_CASE:
+        assert_hudi_goes_on(hudi, table, rows, merge_on_read=True)
+
+
+@pytest.mark.parametrize("kind", [long(kind) for kind in PLAIN], ids=str)
+def test_real_hudi_cannot_execute_it_once_more(library, tmp_path, kind):
+    hudi, table = library.table(kind, tmp_path / "t")
+    instant = schedule(hudi, table)
+    rows = hudi.rows(table)
+    our_compaction.finish(table.path, instant)
+    with pytest.raises(HudiFailedError):
+        hudi.compact(table, instant)
+
+    assert_rows_and_listing(hudi, table, rows)
+    assert_hudi_goes_on(hudi, table, rows, merge_on_read=True)
+
+
+@pytest.mark.parametrize("kind", [long(kind) for kind in PLAIN], ids=str)
+def test_real_hudi_takes_it_back_by_a_restore(library, tmp_path, kind):
+    hudi, table = library.table(kind, tmp_path / "t")
+    rows = hudi.rows(table)
+    pinned = table.last_instant()
+    hudi.savepoint(table, pinned)
+    our_compaction.finish(table.path, schedule(hudi, table))
+    hudi.write(table, [("a1", "a", 60)])
+    hudi.restore(table, pinned)
+
+    assert_reads(hudi, table, rows)
+    assert_hudi_goes_on(hudi, table, rows, merge_on_read=True)
