@@ -145,6 +145,15 @@ def test_a_writer_that_begins_while_we_wait_for_the_lock_keeps_it(it):
     assert b"" == path.read_bytes()
 
 
+def test_no_marker_is_left_when_a_compaction_is_completed(it):
+    """By them, a writer that comes back would remove our files."""
+    folder, left = it.table / ".hoodie/.temp" / it.instant, []
+    look = act_after(r"/[\d_]+\.commit$", lambda: left.append(folder.exists()))
+    result = it.apply(it.plan(), around=look)
+
+    assert (0, [False]) == (result.exit_code, left)
+
+
 @pytest.mark.parametrize("fails", [False, long(True)])
 def test_a_writer_that_begins_while_we_work_keeps_it(it, fails):
     """The writer's inflight file stays, and nothing of ours: it is not taken over again at once."""

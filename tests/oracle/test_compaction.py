@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
+from reconciler.runtime import current_process
 from reconciler.storage.open import open_storage
 from tests import our_compaction
 from tests.compared_compactions import (
@@ -107,29 +109,45 @@ def test_after_our_compaction_real_hudi_reads_the_same_rows_and_goes_on(
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [kind if str(kind) == "0.15.0-mor" else long(kind) for kind in PLAIN],
+    ("kind", "where"),
+    [
+        pytest.param(kind, where)
+        if (str(kind), where) == ("0.15.0-mor", "commit")
+        else long(kind, where)
+        for kind in PLAIN
+        for where in ("commit", "deltacommit")
+    ],
     ids=str,
 )
-def test_real_hudi_executes_a_compaction_that_our_apply_died_of(library, tmp_path, kind):
-    """Our files, markers and metadata table entries are there, and the commit is not."""
+def test_real_hudi_executes_a_compaction_that_our_apply_died_of(library, tmp_path, kind, where):
+    """Our files are there; once the metadata table's commit is there, the markers are gone.
+
+    By the markers Hudi removes our files, without them the next apply does.
+    """
     hudi, table = library.table(kind, tmp_path / "t")
     instant = schedule(hudi, table)
     rows = hudi.rows(table)
     our_compaction.make_old(table.path, instant)
-    dying = die_at(r"/\d+(_\d+)?\.commit$")
+    dying, dead = die_at(rf"/[\d_]+\.{where}$"), replace(current_process(), started="before")
     with suppress(Killed):
         our_compaction.apply_here(
-            our_compaction.make_plan(table.path), storage=lambda ref: dying(open_storage(ref))
+            our_compaction.make_plan(table.path),
+            storage=lambda ref: dying(open_storage(ref)),
+            process=dead,
         )
     ours = {file.name for file in list_base_files(table.path, instant).values()}
+    assert ours
+    assert (where == "commit") != (table.path / ".hoodie/.temp" / instant).exists()
     (table.path / ".hoodie" / "lock").unlink(missing_ok=True)
     hudi.compact(table, instant)
+    assert rows == hudi.rows(table)
+    plan = our_compaction.make_plan(table.path)
+    assert () == plan.tables[0].steps
+    if where == "commit":
+        assert 0 == our_compaction.apply_here(plan).exit_code
 
-    assert ours
-    assert not ours & {file.name for file in list_base_files(table.path, instant).values()}
+    assert not ours & {path.name for path in table.path.rglob(f"*_{instant}.parquet")}
     assert_rows_and_listing(hudi, table, rows)
-    assert () == our_compaction.make_plan(table.path).tables[0].steps
 
 
 def die():

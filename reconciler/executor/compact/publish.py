@@ -90,13 +90,13 @@ def settle_compaction(
 
 
 def _make_ready(session: ApplySession, work: CompactionWork) -> None:
-    """Check for the last time that the compaction is this run's, and remove the markers.
+    """Remove the markers, and check for the last time that the compaction is this run's.
 
     By a marker, a writer that comes back removes every file that it did not write itself, before it
     finds that it cannot complete the instant (HoodieTable.reconcileAgainstMarkers).
     """
-    check_ours(session, work, session.reload_timeline())
     remove_markers(session.storage, work.instant)
+    check_ours(session, work, session.reload_timeline())
 
 
 def check_ours(session: ApplySession, work: CompactionWork, timeline: Timeline) -> None:

@@ -129,7 +129,8 @@ def write_missing_inflight(
     Where it is missing, Hudi 0.15.0 begins to execute a completed clustering once more if it is
     told its time, and its files would be read. Nobody can complete the instant again, whose
     completed file has the same name then. From version 8 on Hudi looks at the state first, and a
-    second completed file would have another name.
+    second completed file would have another name. For compactions every version looks first
+    (HoodieSparkMergeOnReadTableCompactor.preCompact).
     """
     if properties.table_version >= _LAYOUT_2:
         return
