@@ -116,6 +116,7 @@ def test_a_run_that_comes_back_publishes_nothing_after_another(it, fails):
     assert ([], set()) == (it.list_leftovers(), list_unlisted(it))
 
 
+@pytest.mark.long
 def test_a_run_that_comes_back_leaves_the_files_of_one_that_took_over(it):
     def die():
         raise Killed

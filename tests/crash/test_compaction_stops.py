@@ -14,11 +14,11 @@ from tests.selection import long, take_turn
 from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 
 FINISHED = [".commit", ".compaction.requested"]
-#: each version and state once
-USUAL = {("0.15.0", "inflight"), ("1.0.2", "requested"), ("1.2.0", "inflight")}
+#: both layouts and states once; 1.0.2 is in the tests with real Hudi
+USUAL = {("0.15.0", "requested"), ("1.2.0", "inflight")}
 EVERY = [one if one in USUAL else long(*one) for one in product(VERSIONS, STATES)]
-#: of these an apply is killed in every run of the tests
-KILLED = {("0.15.0", "inflight"), ("1.2.0", "requested")}
+#: of this one an apply is killed in every run of the tests
+KILLED = {("1.2.0", "inflight")}
 
 
 def get_outcome(result):
