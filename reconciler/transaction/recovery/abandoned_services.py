@@ -6,6 +6,8 @@ finds nothing to complete. Our heartbeat tells the next apply who has begun.
 
 from __future__ import annotations
 
+from typing import Final
+
 from reconciler.errors import BusyError
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant, State
@@ -16,7 +18,7 @@ from reconciler.transaction.recovery.failed_writes import check_abandoned
 from reconciler.transaction.run import RequestedInstant
 from reconciler.transaction.session import TableSession
 
-_SERVICES = COMMITS | {Action.CLUSTERING, Action.COMPACTION}
+_SERVICES: Final = COMMITS | {Action.CLUSTERING, Action.COMPACTION}
 
 
 def get_kind(action: Action) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +15,6 @@ from reconciler.state.model import (
     PendingClustering,
     PendingRollback,
 )
-from reconciler.state.pending_compaction import PendingCompaction
 from reconciler.storage.api import Storage
 from reconciler.transaction.process import OWNER, Process, is_dead, read_store_clock_ms
 from reconciler.transaction.session import TableSession
@@ -69,17 +67,15 @@ def find_living_owner(
 
 def take_over(
     session: TableSession,
-    pending: PendingClean | PendingClustering | PendingCompaction | PendingRollback,
+    pending: PendingClean | PendingClustering | PendingRollback,
     *,
     known: Timeline,
     kind: str,
-    check: Callable[[Timeline], None] = lambda _: None,
 ) -> None:
     """Check under the lock that no run works on a pending instant, and beat for it from now on.
 
-    ``known``: the timeline that lists it; ``kind``: its name in messages. ``check`` gets the
-    timeline and raises for what else forbids it. Raises BusyError naming its owner if that still
-    runs, and if another writer has changed it since.
+    ``known``: the timeline that lists it; ``kind``: its name in messages. Raises BusyError naming
+    its owner if that still runs, and if another writer has changed it since.
     """
     time = pending.instant
 
@@ -98,7 +94,6 @@ def take_over(
         )
         if owner is not None:
             raise BusyError(f"{kind} {time} is the work of {owner}, which still runs")
-        check(timeline)
         session.lock.confirm()
         session.make_heartbeat(time).start()
 
