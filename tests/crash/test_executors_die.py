@@ -43,7 +43,7 @@ ALWAYS = [
     Orders(at=3, when="after", how="exit", always=True),
 ]
 KINDS = [
-    (TableKind(version="0.15.0", indexes=True), "kill"),
+    long(TableKind(version="0.15.0", indexes=True), "kill"),
     long(TableKind(version="1.2.0", indexes=True), "executor"),
     (TableKind(version="1.2.0", merge_on_read=True), "exit"),
 ]

@@ -220,16 +220,17 @@ def assert_right(hudi, table, rows):
     assert hudi.rows(table, where="n > 3") == hudi.rows(table, where="n > 3", metadata=True)
 
 
-#: of table version 9 one release is enough for what the indexes do not change, and
-#: versions 8 and 9 have the same files without partitions
-#: older releases with what differs between them; what Hudi does by default is in their indexes too
-OLDER = {
+#: each release with what differs there, and each kind with version 6 and with a later one:
+#: versions 8 and 9 have the same files without partitions, what Hudi does by default is in their
+#: indexes too, and of version 9 one release is enough for what the indexes do not change
+USUAL = {
     "0.15.0": ("indexes", "merge-on-read", "unpartitioned", "compacted"),
-    "1.0.2": ("indexes", "merge-on-read"),
+    "1.0.2": ("merge-on-read",),
     "1.1.1": ("indexes",),
+    "1.2.0": ("indexes", "unpartitioned", "compacted"),
 }
 LISTED = [
-    (version, kind) if kind in OLDER.get(version, KINDS) else long(version, kind)
+    (version, kind) if kind in USUAL[version] else long(version, kind)
     for version in VERSIONS
     for kind in KINDS
 ]
