@@ -85,9 +85,10 @@ def break_off(
 
 def _restore_markers(table: HudiTable, instant: str) -> None:
     """Write the markers of a completed write again, which Hudi has removed."""
+    shares_logs = table.timeline.name == ".hoodie"  # before version 8
     path = table.timeline / _find_completed(table, instant)
     for partition, name in WriteFootprint.parse(path.read_bytes(), str(path)).files:
-        kind = APPEND if LogName.parse(name) else "CREATE"
+        kind = APPEND if LogName.parse(name) and shares_logs else "CREATE"
         marker = table.path / marker_path(instant, partition, name, kind)
         marker.parent.mkdir(parents=True, exist_ok=True)
         marker.touch()
