@@ -31,7 +31,7 @@ spec:
 {more}"""
 FINISH = "{compaction: finish, after: 1m}"
 REPAIR = "  metadata: {verify: each-apply, repair: rebuild}\n"
-#: longer than ``after``
+#: longer than the time after which writers count as dead, shorter than zones differ
 _LONG_AGO_S = 200
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from reconciler.hudi.timeline.markers import APPEND, marker_path
 from reconciler.plans.model import RollbackStep
 from reconciler.plans.plan import Plan
 from reconciler.storage.open import open_storage
+from tests import our_compaction
 from tests.crash.drill import Killed
 from tests.crash.write_drill import die_at
 from tests.oracle import our_clean
@@ -35,8 +35,6 @@ SERVED_MARKERS = {"hoodie.embed.timeline.server": "true"}
 RETENTION = {"commits": 50, "failedWrites": "LAZY"}
 #: rows of the writes that die: an update in each of two partitions, and a new row
 BATCH = (("a1", "a", 90), ("b1", "b", 90), ("n1", "a", 90))
-#: longer than the time after which writers count as dead, shorter than zones differ
-_LONG_AGO_S = 200
 
 
 def fail_write(
@@ -120,12 +118,7 @@ def find_pending(table: HudiTable) -> str:
 
 def make_old(table: HudiTable, instant: str) -> None:
     """Move the times of what a dead writer left into the past, without waiting."""
-    hoodie = table.path / ".hoodie"
-    left = [hoodie / ".heartbeat" / instant, *table.timeline.glob(f"{instant}*")]
-    for path in (*left, *(hoodie / ".temp" / instant).rglob("*")):
-        if path.is_file():
-            before = path.stat().st_mtime - _LONG_AGO_S
-            os.utime(path, (before, before))
+    our_compaction.make_old(table.path, instant)
 
 
 def list_written(table: HudiTable, instant: str) -> set[str]:
