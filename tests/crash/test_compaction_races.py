@@ -155,6 +155,29 @@ def test_no_marker_is_left_when_a_compaction_is_completed(it):
     assert (0, [False]) == (result.exit_code, left)
 
 
+def test_files_that_a_writer_removes_as_it_comes_back_are_not_published(it):
+    """Of what Hudi finds by marker it removes all that it did not write itself."""
+    rows, lost = it.rows(), []
+
+    def come_back():
+        lost.extend(it.table / path for path in it.list_written())
+        for path in lost:
+            path.unlink()
+
+    waking = act_after(rf"\.hoodie/\.temp/{it.instant}$", come_back)
+    result = it.apply(it.plan(), around=waking)
+
+    assert (6, 3, REQUESTED, []) == (
+        result.exit_code,
+        len(lost),
+        it.list_states(),
+        it.list_written(),
+    )
+    assert rows == it.rows()
+    assert 0 == it.apply(it.plan()).exit_code
+    assert (rows, FINISHED, 3) == (it.rows(), it.list_states(), len(it.list_written()))
+
+
 @pytest.mark.parametrize("fails", [False, long(True)])
 def test_a_writer_that_begins_while_we_work_keeps_it(it, fails):
     """The writer's inflight file stays, and nothing of ours: it is not taken over again at once."""

@@ -180,6 +180,38 @@ def test_a_writer_that_comes_back_finds_nothing_to_complete(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", TABLES)
+def test_no_marker_is_left_when_a_clustering_is_completed(tmp_path, name):
+    """By them, a writer that comes back would remove our files."""
+    it, instant, _ = make(name, tmp_path / "t", is_begun=False)
+    folder, left = it.table / ".hoodie/.temp" / instant, []
+    look = act_after(rf"/{instant}[\d_]*\.replacecommit$", lambda: left.append(folder.exists()))
+    result = it.apply(it.plan(), around=look)
+
+    assert (0, [False]) == (result.exit_code, left)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_files_that_a_writer_removes_as_it_comes_back_are_not_published(tmp_path, name):
+    """Of what Hudi finds by marker it removes all that it did not write itself."""
+    it, instant, _ = make(name, tmp_path / "t", is_begun=False)
+    rows, lost = it.rows(), []
+
+    def come_back():
+        lost.extend(it.table / path for path in list_written(it, instant))
+        for path in lost:
+            path.unlink()
+
+    waking = act_after(rf"\.hoodie/\.temp/{instant}$", come_back)
+    result = it.apply(it.plan(), around=waking)
+
+    assert (6, True) == (result.exit_code, bool(lost))
+    assert "another writer has taken over clustering" in result.tables[0].error
+    assert (rows, set(), instant) == (it.rows(), list_written(it, instant), get_pending(it))
+    assert 0 == it.apply(it.plan()).exit_code
+    assert_finished(it, instant, rows)
+
+
+@pytest.mark.parametrize("name", TABLES)
 def test_a_writer_that_executes_it_meanwhile_is_left_to_it(tmp_path, name):
     it, instant, _ = make(name, tmp_path / "t", is_begun=False)
     rows = it.rows()

@@ -15,10 +15,10 @@ from reconciler.errors import (
     UnsupportedError,
 )
 from reconciler.executor.cluster.group_selection import drop_groups
+from reconciler.executor.cluster.leftovers import remove_strays
 from reconciler.executor.cluster.publish import (
     abandon_clustering,
     group_new_files,
-    remove_strays,
     settle_clustering,
 )
 from reconciler.executor.cluster.query_measurement import list_new_files, measure_queries

@@ -16,7 +16,8 @@ from reconciler.executor.clean.hudi_execution import (
     describe_changed_indexes,
     make_hudi_options,
 )
-from reconciler.executor.cluster.publish import adopt_completed, list_file_groups, remove_strays
+from reconciler.executor.cluster.leftovers import remove_strays
+from reconciler.executor.cluster.publish import adopt_completed, list_file_groups
 from reconciler.executor.cluster.query_measurement import ClusteredFile, measure_queries
 from reconciler.executor.cluster.rewrite_job import make_groups, make_rewrite
 from reconciler.executor.cluster.work import ClusterWork

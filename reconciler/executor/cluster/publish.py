@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 
-from reconciler.errors import BusyError, ReconcilerError, StaleError
+from reconciler.errors import BusyError, StaleError
 from reconciler.executor.cluster.group_selection import GroupSelection, drop_groups
+from reconciler.executor.cluster.leftovers import read_completed_files, remove_own_files
 from reconciler.executor.cluster.work import (
     ClusterWork,
-    list_output_ids,
     make_completed_commit,
     make_work_claims,
 )
@@ -18,7 +17,6 @@ from reconciler.executor.outcomes import ClusterOutcome
 from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.file_slices.base_file.writer import WrittenFile
-from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.commit import CommitMetadata, WriteStats
@@ -33,20 +31,19 @@ from reconciler.transaction.footprints import (
     read_footprints,
 )
 from reconciler.transaction.metadata.rewrite_sync import prepare_rewrite_sync
-from reconciler.transaction.paths import is_present, list_names
+from reconciler.transaction.paths import is_present
 from reconciler.transaction.publish import find_completion
 from reconciler.transaction.recovery.abandoned_services import is_begun
 from reconciler.transaction.recovery.marked_files import (
     is_written_by,
     list_marked_files,
-    read_committed_files,
     remove_files,
     remove_marked_files,
     remove_markers,
 )
 from reconciler.transaction.recovery.pending_instants import remove_attempt, withdraw_instant
 from reconciler.transaction.retry import ShouldWait
-from reconciler.transaction.run import MARKERS, Completion, Ended
+from reconciler.transaction.run import Completion, Ended
 
 
 def settle_clustering(
@@ -70,7 +67,9 @@ def settle_clustering(
         return Ended(adopt_completed(session, work, timeline, done))
     if timeline.find_file(work.instant, work.action, State.REQUESTED) is None:
         raise StaleError(f"clustering {work.instant} was removed from the timeline by another")
-    _check_ours(session, work, timeline, results, dropped)
+    if work.foreign is None:  # else they are looked for when the markers are gone
+        _check_present(session, work, results, [n for n in range(len(results)) if n not in dropped])
+    _check_not_taken(session, work, timeline)
     claims = make_work_claims(work, session.spec, footprints)
     if should_wait(claims, footprints):
         return None
@@ -87,14 +86,11 @@ def settle_clustering(
         withdraw_instant(session, work.instant, work.action)
         return Ended(StepOutcome(kind="cluster", how="undone", rewritten=chosen.unchanged))
 
-    def check_not_taken() -> None:  # a rollback waits for no lock
-        _check_not_taken(session, work, session.reload_timeline())
-
     timeline = session.reload_timeline()
     return Completion(
         timeline=timeline,
         prepare_sync=partial(prepare_rewrite_sync, added=_group_by_partition(work, results, kept)),
-        check=check_not_taken,
+        check=partial(_make_ready, session, work, results, kept),
         make_payload=partial(_encode_commit, work, results, kept),
         make_outcome=lambda notes: StepOutcome(
             kind="cluster",
@@ -115,21 +111,6 @@ def _encode_commit(
     return make_completed_commit(work, results, kept).encode(version=properties.table_version)
 
 
-def remove_strays(session: ApplySession, work: ClusterWork, outcome: StepOutcome) -> StepOutcome:
-    """Remove what late workers wrote after the commit, then the markers.
-
-    A failure is a warning: the clustering is completed, and the next apply does it.
-    """
-    try:
-        kept = _read_committed_files(session, work)
-        remove_marked_files(session.storage, work.instant, kept)
-        remove_markers(session.storage, work.instant)
-    except ReconcilerError as error:
-        note = Note(MARKERS, f"the clustering is completed; its markers stay for now: {error}")
-        return replace(outcome, warnings=(*outcome.warnings, note))
-    return outcome
-
-
 def abandon_clustering(session: ApplySession, work: ClusterWork) -> None:
     """Undo a clustering that failed; the table's lock is held.
 
@@ -138,7 +119,7 @@ def abandon_clustering(session: ApplySession, work: ClusterWork) -> None:
     """
     timeline = session.reload_timeline()
     if find_completion(timeline, work.instant, work.action) is not None:
-        _remove_own_files(session, work, _read_committed_files(session, work))
+        remove_own_files(session, work, read_completed_files(session, work))
         return
     requested = timeline.find_file(work.instant, work.action, State.REQUESTED)
     is_taken = _is_rolled_back(session, work, timeline) or _is_of_another_run(session, work)
@@ -148,30 +129,10 @@ def abandon_clustering(session: ApplySession, work: ClusterWork) -> None:
         if work.foreign is None:
             withdraw_instant(session, work.instant, work.action)
         else:
+            remove_own_files(session, work)  # its markers may be gone
             remove_attempt(session.storage, work.instant)
     else:
-        _remove_own_files(session, work)
-
-
-def _remove_own_files(
-    session: ApplySession, work: ClusterWork, keep: Collection[tuple[str, str]] = ()
-) -> None:
-    """Remove what this attempt has written, whatever other attempts at the instant wrote.
-
-    Another writer that takes an instant over may delete this attempt's markers before its last file
-    is there, and then writes files of the same instant with markers of its own. So markers tell
-    neither which files are this attempt's nor all that are; the ids of its files do.
-    """
-    ids = list_output_ids(work)
-    files = [
-        (partition, name)
-        for partition in sorted(set(work.groups.partition.to_pylist()))
-        for name in sorted(list_names(session.storage, partition))
-        if (base := BaseName.parse(name)) is not None
-        and base.instant == work.instant
-        and base.file_id.rpartition("-")[0] in ids
-    ]
-    remove_files(session.storage, [file for file in files if file not in keep])
+        remove_own_files(session, work)
 
 
 def adopt_completed(
@@ -184,9 +145,9 @@ def adopt_completed(
     file = next(f for f in timeline.files if f.instant == done)
     data, path = session.read_instant(file)
     commit = CommitMetadata.parse(data, path, replaces=True)
-    kept = _read_committed_files(session, work)
+    kept = read_completed_files(session, work)
     remove_marked_files(session.storage, work.instant, kept)
-    _remove_own_files(session, work, kept)
+    remove_own_files(session, work, kept)
     planned = list_file_groups(work.groups)
     replaced = {(partition, group) for partition, ids in commit.replaced.items() for group in ids}
     stats = WriteStats.parse(data, path)
@@ -224,24 +185,31 @@ def _describe_unreplaced(
     )
 
 
-def _read_committed_files(session: ApplySession, work: ClusterWork) -> set[tuple[str, str]]:
-    """Return the files that the completed instant names, by partition and name."""
-    timeline = session.reload_timeline()
-    done = find_completion(timeline, work.instant, work.action)
-    if done is None:
-        raise StaleError(f"clustering {work.instant} is not completed any more")
-    return read_committed_files(session.storage, session.properties, timeline, done)
-
-
-def _check_ours(
+def _make_ready(
     session: ApplySession,
     work: ClusterWork,
-    timeline: Timeline,
     results: Sequence[RewrittenGroup],
-    dropped: Collection[int],
+    kept: Sequence[int],
+) -> None:
+    """Check for the last time that the clustering is this run's: a rollback waits for no lock.
+
+    The markers of another writer's clustering are removed first. By a marker, a writer that comes
+    back removes every file that it did not write itself, before it finds that it cannot complete
+    the instant (HoodieTable.reconcileAgainstMarkers).
+    """
+    if work.foreign is not None:
+        remove_markers(session.storage, work.instant)
+        _check_present(session, work, results, kept)
+    _check_not_taken(session, work, session.reload_timeline())
+
+
+def _check_present(
+    session: ApplySession,
+    work: ClusterWork,
+    results: Sequence[RewrittenGroup],
+    kept: Sequence[int],
 ) -> None:
     """Raise BusyError when another executes our clustering: it removes our files first."""
-    kept = [number for number in range(len(results)) if number not in dropped]
     written = [
         (partition, file)
         for partition, files in _group_by_partition(work, results, kept).items()
@@ -251,7 +219,6 @@ def _check_ours(
     is_ours = all(is_present(storage, path, file.name, file.size) for path, file in written)
     if not is_ours or (not written and _is_of_another_run(session, work)):
         raise _make_taken_error(work)
-    _check_not_taken(session, work, timeline)
 
 
 def _check_not_taken(session: ApplySession, work: ClusterWork, timeline: Timeline) -> None:
@@ -316,7 +283,7 @@ def group_new_files(
     session: ApplySession, work: ClusterWork, results: Sequence[RewrittenGroup]
 ) -> dict[str, list[WrittenFile]]:
     """Return the new files that were published, by partition."""
-    kept = _read_committed_files(session, work)
+    kept = read_completed_files(session, work)
     written = _group_by_partition(work, results, range(len(results)))
     return {
         partition: [file for file in files if (partition, file.name) in kept]

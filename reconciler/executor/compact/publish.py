@@ -6,7 +6,7 @@ again. An inflight file is always another writer's.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from reconciler.errors import BusyError
@@ -19,6 +19,7 @@ from reconciler.executor.compact.work import (
 from reconciler.executor.outcomes import ClusterOutcome
 from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
+from reconciler.file_slices.base_file.writer import WrittenFile
 from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
@@ -65,10 +66,6 @@ def settle_compaction(
     check_ours(session, work, timeline)
     _check_no_late_write(work, timeline)
     added = group_written_files(work, results)
-    for partition, files in added.items():
-        for file in files:
-            if not is_present(session.storage, partition, file.name, file.size):
-                raise _make_taken_error(work)
 
     def encode(properties: TableProperties) -> bytes:
         commit = make_completed_commit(work, results)
@@ -77,7 +74,7 @@ def settle_compaction(
     return Completion(
         timeline=timeline,
         prepare_sync=partial(prepare_compaction_sync, added=added),
-        check=partial(_make_ready, session, work),
+        check=partial(_make_ready, session, work, added),
         make_payload=encode,
         make_outcome=lambda notes: StepOutcome(
             kind="resume",
@@ -89,13 +86,19 @@ def settle_compaction(
     )
 
 
-def _make_ready(session: ApplySession, work: CompactionWork) -> None:
-    """Remove the markers, and check for the last time that the compaction is this run's.
+def _make_ready(
+    session: ApplySession, work: CompactionWork, added: Mapping[str, Sequence[WrittenFile]]
+) -> None:
+    """Remove the markers, and check for the last time that all is there and this run's.
 
     By a marker, a writer that comes back removes every file that it did not write itself, before it
     finds that it cannot complete the instant (HoodieTable.reconcileAgainstMarkers).
     """
     remove_markers(session.storage, work.instant)
+    for partition, files in added.items():
+        for file in files:
+            if not is_present(session.storage, partition, file.name, file.size):
+                raise _make_taken_error(work)
     check_ours(session, work, session.reload_timeline())
 
 
