@@ -227,6 +227,12 @@ def _check_concurrency(block: Block) -> None:
     if block.data.get("pending", {}).get("after") == 0:
         message = "0 takes clusterings and compactions from writers that are still at work"
         block.warn("pending.after", message, "give running table services time, such as 6h")
+    pending = block.find_block("pending")
+    if pending and block.data.get("lock", {}).get("provider") == "none":
+        for service in ("clustering", "compaction"):
+            if (wanted := pending.data.get(service, "report")) != "report":
+                message = f"{wanted} needs a lock: without one its writer may be at work"
+                pending.warn(service, message, "declare another lock, or write report")
 
 
 def _check_savepoints(spec: Block) -> None:
