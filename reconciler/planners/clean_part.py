@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -16,7 +17,7 @@ from reconciler.planners.drift import ExcessSlices
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.reader_window import ReaderWindow
 from reconciler.planners.recovery.resume_clean import plan_clean_resumes
-from reconciler.plans.model import CleanStep, KeptFiles, Note, Step
+from reconciler.plans.model import CleanStep, KeptFiles, Note, ResumeStep, Step
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
 
@@ -32,13 +33,28 @@ class CleanPart:
     warnings: tuple[Note, ...] = ()
     is_removed: Mask = field(default_factory=lambda: np.zeros(0, np.bool_))
 
+    def find_earliest_to_retain(self, state: TableState) -> str | None:
+        """Return the earliest instant to retain of the newest clean that is executed, or None."""
+        if self.step is not None:
+            return self.step.earliest_instant_to_retain
+        resumed = {step.instant for step in self.resumes if isinstance(step, ResumeStep)}
+        cleans = [clean for clean in state.pending_cleans if clean.instant in resumed]
+        newest = max(cleans, key=lambda clean: clean.instant, default=None)
+        return newest.earliest_instant_to_retain if newest else None
+
 
 def plan_clean_part(
-    picture: TablePicture, now: datetime, window: ReaderWindow | None, planned: TableState
+    picture: TablePicture,
+    now: datetime,
+    window: ReaderWindow | None,
+    planned: TableState,
+    *,
+    ended: Collection[str] = (),
 ) -> CleanPart:
     """Plan the pending cleans and the clean of a table's retention block.
 
     ``planned``: the state with the savepoints that a clean finds; a pending one goes on before.
+    ``ended``: pending writes that other steps of the plan finish or roll back.
     """
     spec, state, retention = picture.spec, picture.state, picture.spec.retention
     nothing = np.zeros(len(state.files), np.bool_)
@@ -63,7 +79,7 @@ def plan_clean_part(
         cleaning,
         step=decision.step,
         kept=decision.kept,
-        warnings=(*warnings, *explanations.collect_warnings(retention, planned, decision)),
+        warnings=(*warnings, *explanations.collect_warnings(retention, planned, decision, ended)),
         is_removed=resumes.rows | decision.is_removed,
     )
 

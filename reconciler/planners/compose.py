@@ -38,6 +38,8 @@ from reconciler.plans.model import (
     Impact,
     Note,
     OrphansStep,
+    ResumeStep,
+    RollbackStep,
     Step,
     StepKind,
     TablePlan,
@@ -83,6 +85,8 @@ class _TableParts:
     others: tuple[SavepointReport, ...] | None = None
     archive: ArchiveDecision | None = None
     metadata: MetadataDecision | None = None
+    rollbacks: tuple[RollbackStep, ...] = ()
+    compactions: tuple[ResumeStep, ...] = ()
     steps: tuple[Step, ...] = ()
     refused: frozenset[StepKind] = frozenset()
 
@@ -202,7 +206,11 @@ def _plan_parts(
     window = find_reader_window(spec, state, now)
     savepoints = plan_savepoints(picture, now)
     planned = state.with_savepoints(savepoints.kept if keeps_savepoints else savepoints.savepoints)
-    clean = plan_clean_part(picture, now, window, planned)
+    rollbacks = plan_all_rollbacks(spec, state)
+    compactions = plan_compaction_resumes(spec, state)
+    ended = {one.instant for one in rollbacks}
+    ended |= {one.instant for one in (*resumes.steps, *compactions)}
+    clean = plan_clean_part(picture, now, window, planned, ended=ended)
     forecast = None if state.forecast_input is None else _forecast_queries(picture)
     cluster = _plan_cluster(picture, forecast) if spec.rewriting is not None else None
     parts = _TableParts(
@@ -214,7 +222,9 @@ def _plan_parts(
         cluster=cluster,
         resumes=resumes,
         others=report_others(spec, planned, now, window),
-        archive=_plan_archive(spec, planned) if state.archival is not None else None,
+        archive=_plan_archive(spec, planned, clean) if state.archival is not None else None,
+        rollbacks=rollbacks,
+        compactions=compactions,
     )
     return _order_steps(picture, parts)
 
@@ -222,11 +232,9 @@ def _plan_parts(
 def _order_steps(picture: TablePicture, parts: _TableParts) -> _TableParts:
     """Return the parts with all their steps in order, and with the index that these steps need."""
     clean, cluster = parts.clean, parts.cluster
-    rollbacks = plan_all_rollbacks(picture.spec, picture.state)
-    undone = {step.instant for step in rollbacks}
+    undone = {step.instant for step in parts.rollbacks}
     resumed = [step for step in parts.resumes.steps if step.instant not in undone]
-    resumed += plan_compaction_resumes(picture.spec, picture.state)
-    steps: list[Step | None] = [*clean.resumes, *resumed, *rollbacks]
+    steps: list[Step | None] = [*clean.resumes, *resumed, *parts.compactions, *parts.rollbacks]
     metadata = _plan_metadata(picture)
     steps += metadata.steps if metadata else ()
     steps += parts.savepoints.steps
@@ -339,13 +347,14 @@ def _plan_metadata(picture: TablePicture) -> MetadataDecision | None:
     return plan_metadata(picture.spec, picture.state)
 
 
-def _plan_archive(spec: TableSpec, planned: TableState) -> ArchiveDecision | None:
+def _plan_archive(spec: TableSpec, planned: TableState, clean: CleanPart) -> ArchiveDecision | None:
     """Plan the archival; ``planned``: the state with the savepoints that it finds."""
     from reconciler.planners.archive.planner import plan_archival  # noqa: PLC0415 (few declare it)
 
     if spec.timeline is None:
         return None
-    return plan_archival(spec.timeline, spec.retention, planned)
+    newest = clean.find_earliest_to_retain(planned)
+    return plan_archival(spec.timeline, spec.retention, planned, [newest] if newest else ())
 
 
 def _plan_clustering_resumes(picture: TablePicture, now: datetime) -> ClusteringResumes:

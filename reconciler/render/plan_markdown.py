@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from reconciler.plans.model import Note, TablePlan
+from reconciler.plans.model import ClusterStep, Note, ResumeStep, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.plans.refused_steps import list_applied_steps
 from reconciler.render import plan_summary, plan_text, words
@@ -333,12 +333,19 @@ def _end_block(plan: Plan, environment: str | None) -> str:
         f"reconciler apply plan.json --specs specs{chosen} \\",
         f"  --digest {words.escape_text(plan.digest)}",
     )
-    is_clustered = totals.bytes_rewritten > 0
     validity = _VALIDITY.format(
-        clustered=_CLUSTERING_VALIDITY if is_clustered else "",
-        touched="removed or rewritten" if is_clustered else "removed",
+        clustered=_CLUSTERING_VALIDITY if any(map(_has_clustering, plan.tables)) else "",
+        touched="removed or rewritten" if totals.bytes_rewritten else "removed",
     )
     return f"{end}{validity}\nOnce it is approved:\n\n{code_block(command, 'sh')}"
+
+
+def _has_clustering(table: TablePlan) -> bool:
+    return any(
+        isinstance(step, ClusterStep)
+        or (isinstance(step, ResumeStep) and step.action == "clustering")
+        for step in table.steps
+    )
 
 
 def _format_time(created_at: str) -> str:

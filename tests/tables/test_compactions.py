@@ -11,6 +11,7 @@ from reconciler.planners.recovery.held_back import measure_held_back
 from reconciler.plans.document import dump_plan, load_plan
 from reconciler.reader.model import ReadRequest
 from reconciler.reader.open_scan import open_scan
+from reconciler.render.plan_markdown import plan_markdown
 from tests.compared_compactions import (
     describe_commit,
     describe_file,
@@ -175,3 +176,15 @@ def test_a_compaction_holds_back_the_files_that_it_reads(tmp_path):
     held = measure_held_back(it.instant, it.state(), None)
 
     assert (len(logs), len(read)) == (held.groups, held.files) == (3, 9)
+
+
+def test_a_compaction_that_the_plan_finishes_needs_nobody_else_and_skips_no_group(tmp_path):
+    it = make_compacting("1.2.0", tmp_path / "t", commits="1")
+    plan = it.plan()
+    (note,) = [note for note in plan.tables[0].warnings if note.rule == "pendingWrite"]
+
+    assert f"pending compaction {it.instant} limits the earliest instant" in note.because
+    assert note.because.endswith(": a step of this plan ends it, and the next plan cleans further")
+    page = plan_markdown(plan)
+    assert "Nothing is removed or rewritten that this plan does not name." in page
+    assert "its group is skipped" not in page

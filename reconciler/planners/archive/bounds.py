@@ -78,10 +78,12 @@ def find_bounds(
     layout: int,
     is_merge_on_read: bool,
     savepoints: Iterable[str] | None = None,
+    cleans: Iterable[str] = (),
 ) -> tuple[Bound, ...]:
     """Return every bound of a table's own timeline.
 
     ``savepoints``: the instants of those that there will be; None: those on the timeline.
+    ``cleans``: the earliest instants to retain of cleans that come before the archival.
     """
     if savepoints is None:
         savepoints = list_savepoints(timeline)
@@ -92,6 +94,7 @@ def find_bounds(
         *(_bound_by_compaction(timeline, layout, COMPACTION_COMMITS) if is_merge_on_read else ()),
         *_bound_by_replacements(timeline, facts),
         *_bound_by_newest_clean(facts.clean),
+        *_bound_by_planned_cleans(cleans),
         *_bound_by_metadata_table(commits, facts, layout),
         *_bound_by_unknown_files(timeline, facts.unknown_instant),
         *_bound_by_schemas(commits, facts.schema_files),
@@ -239,6 +242,14 @@ def _bound_by_newest_clean(clean: NewestClean | None) -> Iterator[Bound]:
         yield Bound(
             rule="newestClean", instant=clean.earliest, because=f"{because}, until a newer clean"
         )
+
+
+def _bound_by_planned_cleans(cleans: Iterable[str]) -> Iterator[Bound]:
+    """Hold what the newest clean will retain once the archival looks at the table again."""
+    first = min(cleans, default=None)
+    if first is not None:
+        because = f"the clean of this plan retains the files from {first} on, until a newer clean"
+        yield Bound(rule="newestClean", instant=first, because=because)
 
 
 def _bound_by_metadata_table(

@@ -56,13 +56,19 @@ class ArchiveChoice:
 
 
 def plan_archival(
-    declared: ActiveTimeline, retention: Retention | None, state: TableState
+    declared: ActiveTimeline,
+    retention: Retention | None,
+    state: TableState,
+    cleans: Iterable[str] = (),
 ) -> ArchiveDecision:
-    """Return the step that brings the timeline to its declared length, and what prevents it."""
+    """Return the step that brings the timeline to its declared length, and what prevents it.
+
+    ``cleans``: the earliest instants to retain of the cleans that the plan has before it.
+    """
     facts = state.archival
     assert facts is not None, "a spec with a timeline block has facts"
     savepoints = [one.instant for one in state.savepoints]
-    choice = choose_instants(declared, retention, state.timeline, state, savepoints)
+    choice = choose_instants(declared, retention, state.timeline, state, savepoints, cleans)
     chosen = choice.table
     commits = {one.requested for one in chosen.instants if one.action in COMMITS}
     leftovers = find_leftovers(state.timeline, facts, commits, state.observed_ms)
@@ -92,12 +98,13 @@ def choose_instants(
     timeline: Timeline,
     state: TableState,
     savepoints: Iterable[str] | None = None,
+    cleans: Iterable[str] = (),
 ) -> ArchiveChoice:
     """Return the instants to archive from a timeline, and from the metadata table's after that.
 
     ``timeline``: the table's as it is now. ``state``: facts from before that only grow weaker:
-    later cleans, compactions and removals of files would allow more. ``savepoints``: as in
-    ``find_bounds``.
+    later cleans, compactions and removals of files would allow more. ``savepoints`` and ``cleans``:
+    as in ``find_bounds``.
     """
     facts = state.archival
     assert facts is not None, "a spec with a timeline block has facts"
@@ -114,6 +121,7 @@ def choose_instants(
             layout=layout,
             is_merge_on_read=is_merge_on_read,
             savepoints=savepoints,
+            cleans=cleans,
         ),
         layout=layout,
         is_merge_on_read=is_merge_on_read,

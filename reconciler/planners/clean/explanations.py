@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from reconciler.arrays import sort_unique
@@ -40,11 +42,14 @@ def check_after_commits(retention: Retention, state: TableState) -> Note | None:
 
 
 def collect_warnings(
-    retention: Retention, state: TableState, decision: CleanDecision
+    retention: Retention, state: TableState, decision: CleanDecision, ended: Collection[str] = ()
 ) -> tuple[Note, ...]:
-    """Return the warnings about everything that limits a clean, and why there is no step."""
+    """Return the warnings about everything that limits a clean, and why there is no step.
+
+    ``ended``: pending writes that other steps of the plan finish or roll back.
+    """
     notes = [
-        _warn_of_pending_write(decision),
+        _warn_of_pending_write(decision, ended),
         _warn_of_v6_logs(decision),
         _warn_of_folders(state, decision),
     ]
@@ -68,7 +73,7 @@ def warn_of_resumes(retention: Retention, decision: CleanDecision) -> tuple[Note
     )
 
 
-def _warn_of_pending_write(decision: CleanDecision) -> Note | None:
+def _warn_of_pending_write(decision: CleanDecision, ended: Collection[str]) -> Note | None:
     boundary = decision.expired.boundary
     if boundary.blocking_write is None or not decision.expired.is_held_back.any():
         return None
@@ -76,6 +81,8 @@ def _warn_of_pending_write(decision: CleanDecision) -> Note | None:
         Action.COMPACTION: "run or unschedule it",
         Action.CLUSTERING: "run it or roll it back",
     }.get(boundary.blocking_write.action, "roll it back or let its writer finish")
+    if boundary.blocking_write.requested in ended:
+        way_out = "a step of this plan ends it, and the next plan cleans further"
     return Note(
         "pendingWrite",
         f"{explain_held_boundary(boundary.blocking_write, boundary.effective)} instead of "

@@ -9,13 +9,25 @@ import pytest
 
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.planners.compose import plan_table
-from reconciler.plans.model import KEEP_RULES, CleanStep, Note, ResumeStep
+from reconciler.plans.archive_step import ArchiveStep
+from reconciler.plans.model import KEEP_RULES, CleanStep, Note, ResumeStep, RollbackStep
 from reconciler.plans.refusals import refuse_apply
 from reconciler.plans.refused_steps import list_applied_steps
 from reconciler.spec.guard_policy import GuardPolicy
-from reconciler.spec.model import Concurrency, FileSizes, Lock, Policy, Query, Retention, TableSpec
+from reconciler.spec.model import (
+    ActiveTimeline,
+    Concurrency,
+    FileSizes,
+    Lock,
+    Policy,
+    Query,
+    Retention,
+    TableSpec,
+)
+from reconciler.state.archival_facts import ArchivalFacts
 from reconciler.state.model import (
     CompletedClean,
+    ForeignWrite,
     PendingClean,
     PendingClusteringSlice,
     Savepoint,
@@ -151,6 +163,34 @@ def test_a_pending_write_holds_back_and_is_named():
     ) in list(plan.warnings)
     assert {"pendingWrite"} == {KEEP_RULES[code] for code in plan.kept.rule}
     assert [base("g", hour) for hour in (0, 1, 3)] == plan.kept.name.to_pylist()
+
+
+def test_a_pending_write_that_the_plan_rolls_back_holds_back_once_more():
+    instants = [*(commit(hour) for hour in (0, 1, 3, 4, 5)), commit(2, State.INFLIGHT)]
+    state = table({"a": [base("g", hour) for hour in (0, 1, 3, 4, 5)]}, instants)
+    dead = ForeignWrite(instant=stamp(2), action=Action.COMMIT, state="INFLIGHT", active_ms=0)
+    lazy = commits(1, failed_writes="LAZY")
+    plan = plan_table(spec(lazy), replace(state, failed_writes=(dead,), observed_ms=10**13), NOW)
+
+    assert [stamp(2)] == [step.instant for step in plan.steps if isinstance(step, RollbackStep)]
+    (note,) = [note.because for note in plan.warnings if note.rule == "pendingWrite"]
+    assert note.endswith(": a step of this plan ends it, and the next plan cleans further")
+
+
+@pytest.mark.parametrize("capped", [None, 3])
+def test_an_archival_leaves_what_the_clean_before_it_retains(capped):
+    state = upserts(20, archival=ArchivalFacts())
+    retained = commits(2, max_commits_per_run=capped)
+    plan = plan_table(spec(retained, timeline=ActiveTimeline(keep="4..5")), state, NOW)
+    earliest = clean_of(plan).earliest_instant_to_retain
+    (archival,) = (step for step in plan.steps if isinstance(step, ArchiveStep))
+
+    assert stamp(18 if capped is None else 3) == earliest
+    assert earliest > max(one.instant for one in archival.instants)
+    assert (capped is not None) == (archival.bound is not None)
+    assert capped is None or archival.bound.because == (
+        f"the clean of this plan retains the files from {earliest} on, until a newer clean"
+    )
 
 
 def test_pending_writes_hold_the_hours_boundary_back_too():
