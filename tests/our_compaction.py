@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import reconciler
-from reconciler import runtime
-from reconciler.executor.deletion import LocalDeleter
 from reconciler.executor.result import ApplyResult
 from reconciler.plans.model import ResumeStep
 from reconciler.plans.plan import Plan
-from reconciler.rewrite.local import LocalRewriter
-from reconciler.spec.model import Option, TableSpec
-from reconciler.storage.api import Storage, StorageRef
-from reconciler.storage.open import open_storage
-from reconciler.transaction.process import Process
-from tests.applying import admit_and_apply
+from reconciler.spec.model import TableSpec
+from tests.applying import apply_here
 
 _SPEC = """\
 apiVersion: reconciler/v1
@@ -57,30 +50,6 @@ def make_plan(path: Path, **options: object) -> Plan:
     plan = reconciler.plan(make_spec(path, **options))  # type: ignore[arg-type]
     assert [(None, ())] == [(one.error, one.refusals) for one in plan.tables]
     return plan
-
-
-def apply_here(
-    plan: Plan,
-    *,
-    storage: Callable[[StorageRef | str], Storage] = open_storage,
-    process: Process | None = None,
-    rewriter: object = None,
-) -> ApplyResult:
-    """Apply in this process; ``storage`` may break things."""
-
-    def opened(ref: StorageRef | str, options: dict[str, Option] | None = None) -> Storage:
-        del options
-        return storage(ref)
-
-    return admit_and_apply(
-        plan,
-        open_storage=opened,
-        deleter=LocalDeleter(opened),
-        rewriter=rewriter or LocalRewriter(storage),
-        clock=runtime.SystemClock(),
-        new_token=runtime.new_token,
-        process=process or runtime.current_process(),
-    )
 
 
 def finish(path: Path, instant: str) -> ApplyResult:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import reconciler
-from reconciler import runtime
-from reconciler.executor.deletion import LocalDeleter
 from reconciler.executor.result import ApplyResult
 from reconciler.plans.model import CleanStep, RemovedFiles, TablePlan
 from reconciler.plans.plan import Plan
-from reconciler.spec.model import Option, TableSpec
-from reconciler.storage.api import Storage, StorageRef
-from reconciler.storage.open import open_storage
-from reconciler.transaction.process import Process
-from tests.applying import admit_and_apply
+from reconciler.spec.model import TableSpec
+from tests.applying import apply_here
 from tests.oracle.hudi import HudiTable
 
 _SPEC = """\
@@ -67,30 +62,6 @@ def make_plan(
     plan = reconciler.plan(spec, now=now)
     assert [(None, ())] == [(one.error, one.refusals) for one in plan.tables]
     return plan
-
-
-def apply_here(
-    plan: Plan,
-    *,
-    storage: Callable[[StorageRef | str], Storage] = open_storage,
-    now: datetime | None = None,
-    process: Process | None = None,
-) -> ApplyResult:
-    """Apply in this process, without Spark; ``storage`` may break things."""
-
-    def opened(ref: StorageRef | str, options: Mapping[str, Option] | None = None) -> Storage:
-        del options
-        return storage(ref)
-
-    return admit_and_apply(
-        plan,
-        open_storage=opened,
-        deleter=LocalDeleter(opened),
-        clock=runtime.SystemClock(),
-        new_token=runtime.new_token,
-        process=process or runtime.current_process(),
-        now=now,
-    )
 
 
 def clean(table: HudiTable, retention: Retention, *, stale_after: str = "1h") -> ApplyResult:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import reconciler
-from reconciler import runtime
-from reconciler.executor.deletion import LocalDeleter
 from reconciler.plans.model import ClusterStep
 from reconciler.plans.plan import Plan
-from reconciler.rewrite import local
-from reconciler.spec.model import Option, TableSpec
+from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.open import open_storage
 from reconciler.transaction.process import Process
-from tests.applying import admit_and_apply
+from tests import applying
 from tests.oracle.clustered_tables import Clusterer, Shape, Subject
 from tests.oracle.hudi import HudiTable
 
@@ -85,22 +82,13 @@ def apply_here(
     """Apply in this process, including workers; ``around`` wraps their one storage."""
     stores: dict[str, Storage] = {}
 
-    def opened(ref: StorageRef | str, options: Mapping[str, Option] | None = None) -> Storage:
-        del options
+    def opened(ref: StorageRef | str) -> Storage:
         storage = open_storage(ref)
         if storage.location not in stores:
             stores[storage.location] = around(storage)
         return stores[storage.location]
 
-    return admit_and_apply(
-        plan,
-        open_storage=opened,
-        deleter=LocalDeleter(opened),
-        rewriter=local.LocalRewriter(opened),
-        clock=runtime.SystemClock(),
-        new_token=runtime.new_token,
-        process=process or runtime.current_process(),
-    )
+    return applying.apply_here(plan, storage=opened, process=process)
 
 
 def cluster_by_us(spark: Callable[[], SparkSession]) -> Clusterer:

@@ -13,14 +13,9 @@ from typing import Any, Final
 
 import reconciler
 from reconciler import runtime
-from reconciler.executor.deletion import LocalDeleter
-from reconciler.executor.result import ApplyResult
-from reconciler.rewrite.local import LocalRewriter
-from reconciler.spec.model import Option, TableSpec
-from reconciler.storage.api import Storage, StorageRef
+from reconciler.spec.model import TableSpec
 from reconciler.storage.open import open_storage
-from reconciler.transaction.process import Process
-from tests.applying import admit_and_apply
+from tests.applying import apply_here
 from tests.crash.drill import Killed
 from tests.oracle import failed_writes
 from tests.oracle.hudi import HudiTable, RealHudi, keep_commits
@@ -153,7 +148,7 @@ class SharedTable:
             steps = [step.kind for step in plan.tables[0].steps]
             if not steps:
                 return "nothing more to do"
-            result = self._apply(plan)
+            result = apply_here(plan)
             told = [(one.kind, one.how) for one in result.tables[0].outcomes]
             self.log.append(f"kept {steps}: {result.exit_code} {told}")
             assert result.exit_code in {0, 4}, (result.tables[0].error, self.log)
@@ -175,7 +170,7 @@ class SharedTable:
                 return super()._intercept(call, what, torn)
 
         try:
-            result = self._apply(plan, lambda ref: Dies(open_storage(ref)), _ENDED)
+            result = apply_here(plan, storage=lambda ref: Dies(open_storage(ref)), process=_ENDED)
         except Killed:
             return f"{[step.kind for step in plan.tables[0].steps]} killed"
         return f"{[step.kind for step in plan.tables[0].steps]} {result.exit_code}"
@@ -190,26 +185,6 @@ class SharedTable:
         plan = reconciler.plan(self._make_spec())
         assert [(None, ())] == [(one.error, one.refusals) for one in plan.tables], self.log
         return plan
-
-    def _apply(
-        self,
-        plan: Any,
-        opened: Callable[[StorageRef | str], Storage] = open_storage,
-        process: Process | None = None,
-    ) -> ApplyResult:
-        def open_one(ref: StorageRef | str, options: Mapping[str, Option] | None = None) -> Storage:
-            del options
-            return opened(ref)
-
-        return admit_and_apply(
-            plan,
-            open_storage=open_one,
-            deleter=LocalDeleter(open_one),
-            rewriter=LocalRewriter(open_one),
-            clock=runtime.SystemClock(),
-            new_token=runtime.new_token,
-            process=process or runtime.current_process(),
-        )
 
 
 def play_history(hudi: RealHudi, kind: TableKind, folder: Any, seed: int, steps: int) -> None:
