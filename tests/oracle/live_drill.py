@@ -73,6 +73,9 @@ _CONFLICTS: Final = (
     # 1.0 looked for the plan of a clustering that was completed meanwhile
     "No value present in Option",
 )
+#: what 1.2 says when its cache of schemas has two of one schema: it compares them by identity, and
+#: takes a record of the metadata table for one with Hudi's columns (HoodieMetadataPayload)
+_TWO_SCHEMAS: Final = "out of bounds for length 7"
 _DAY_S: Final = 86_400
 _COLUMNS: Final = ("id", "p", "ts", "x", "n")
 
@@ -243,7 +246,10 @@ class LiveTable:
             self.writer.ask("write", table=self.table, rows=rows, options=options)
         except HudiFailedError as error:
             problem = " | ".join(error.causes)
-            if not any(word in problem for word in _CONFLICTS):
+            if _TWO_SCHEMAS in problem:  # each write of this process would fail
+                self._kill_writer()
+                self.writer.close()
+            elif not any(word in problem for word in _CONFLICTS):
                 raise
         except (TimeoutError, OSError) as error:
             if kill_after_s is None:
