@@ -73,8 +73,8 @@ _CONFLICTS: Final = (
     # 1.0 looked for the plan of a clustering that was completed meanwhile
     "No value present in Option",
 )
-#: what 1.2 says when its cache of schemas has two of one schema: it compares them by identity, and
-#: takes a record of the metadata table for one with Hudi's columns (HoodieMetadataPayload)
+#: what 1.2 says when the first that a process does is to compact the metadata table and write to it:
+#: then its cache has two of one schema, which it compares by identity (HoodieMetadataPayload)
 _TWO_SCHEMAS: Final = "out of bounds for length 7"
 _DAY_S: Final = 86_400
 _COLUMNS: Final = ("id", "p", "ts", "x", "n")
