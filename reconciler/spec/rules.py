@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from reconciler import units
 from reconciler.errors import Problems, ReconcilerError, quote_value
+from reconciler.spec.concurrency_rules import check_concurrency
 from reconciler.spec.model import (
     ClusteringBudget,
     FileSizes,
@@ -51,7 +52,7 @@ def check_rules(spec: Block) -> None:
         ("retention", _check_retention),
         ("index", _check_index),
         ("orphans", _check_orphans),
-        ("concurrency", _check_concurrency),
+        ("concurrency", check_concurrency),
     ):
         if block := spec.find_block(name):
             check(block)
@@ -215,24 +216,6 @@ def _check_orphans(block: Block) -> None:
     if age is not None and age < LEAST_ORPHAN_AGE:
         message = f"{units.format_duration(age)} is less than 24h: a write may still need the file"
         block.error("olderThan", message, "write 24h or more, such as 3d")
-
-
-def _check_concurrency(block: Block) -> None:
-    if block.data.get("staleAfter") == 0:
-        message = "0 takes over cleans that are still running"
-        block.warn("staleAfter", message, "give running cleans time, such as 1h")
-    if block.data.get("heartbeatTimeout") == 0:
-        message = "0 rolls back writes that are still running"
-        block.warn("heartbeatTimeout", message, "give running writers time, such as 2m")
-    if block.data.get("pending", {}).get("after") == 0:
-        message = "0 takes clusterings and compactions from writers that are still at work"
-        block.warn("pending.after", message, "give running table services time, such as 6h")
-    pending = block.find_block("pending")
-    if pending and block.data.get("lock", {}).get("provider") == "none":
-        for service in ("clustering", "compaction"):
-            if (wanted := pending.data.get(service, "report")) != "report":
-                message = f"{wanted} needs a lock: without one its writer may be at work"
-                pending.warn(service, message, "declare another lock, or write report")
 
 
 def _check_savepoints(spec: Block) -> None:
