@@ -73,8 +73,8 @@ _CONFLICTS: Final = (
     # 1.0 looked for the plan of a clustering that was completed meanwhile
     "No value present in Option",
 )
-#: what 1.2 says when the first that a process does is to compact the metadata table and write to it:
-#: then its cache has two of one schema, which it compares by identity (HoodieMetadataPayload)
+#: what 1.2 says when a process first compacts the metadata table, and then writes to it: its cache
+#: has two of one schema then, and it compares them by identity (HoodieMetadataPayload)
 _TWO_SCHEMAS: Final = "out of bounds for length 7"
 _DAY_S: Final = 86_400
 _COLUMNS: Final = ("id", "p", "ts", "x", "n")
