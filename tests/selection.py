@@ -83,4 +83,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,9 +35,14 @@ RANDOM = {"random", "secrets"}
 GOD_MODULES = {"utils", "helpers", "manager", "common", "misc", "base"}
 
 
+@cache
+def list_nodes(source: str) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(source)))
+
+
 def reads_of_the_world(source: str) -> Iterator[tuple[int, str]]:
     """Line and name of every read of the clock, the environment or randomness."""
-    for node in ast.walk(ast.parse(source)):
+    for node in list_nodes(source):
         match node:
             case ast.Attribute(attr=name, value=ast.Name(id=owner) | ast.Attribute(attr=owner)):
                 if (owner, name) in THE_WORLD or owner in RANDOM:
@@ -95,12 +102,22 @@ def test_package_markers_stay_empty():
 def test_no_function_is_longer_than_60_lines_and_no_module_longer_than_400():
     long = [f"{m}: {n} lines" for m in MODULES if (n := len(m.read_text().splitlines())) > 400]
     for module in MODULES:
-        for node in ast.walk(ast.parse(module.read_text())):
+        for node in list_nodes(module.read_text()):
             if isinstance(node, ast.FunctionDef) and node.end_lineno:
                 lines = node.end_lineno - node.body[0].lineno + 1  # a signature is no work
                 long += [f"{module}:{node.lineno} {node.name}: {lines} lines"] * (lines > 60)
 
     assert [] == long
+
+
+def test_folders_that_the_tests_with_a_jvm_leave_out_have_none_of_them():
+    left_out = re.findall(r"--ignore=(\S+)", (PACKAGE.parent / "ci/test").read_text())
+    files = [file for folder in left_out for file in (PACKAGE.parent / folder).rglob("test_*.py")]
+    marked = re.compile(r"\bmark\.(spark|oracle)\b|\bPYSPARK\b")
+    here = Path(__file__)
+
+    assert {"reconciler", "tests/unit", "tests/laws", "tests/cases"} == {*left_out}
+    assert [] == [str(f) for f in files if f != here and marked.search(f.read_text())]
 
 
 def test_no_module_is_a_drawer():
