@@ -127,7 +127,7 @@ def test_a_clean_completes_or_is_one_error_and_the_next_completes(table, kind):
     store, objects, spec, after, writes = table
     assert writes >= 12
     failed = []
-    for at in take_turn(range(1, writes + 1), of=2, turn=KINDS.index(kind)):
+    for at in take_turn(range(1, writes + 1), of=3, turn=KINDS.index(kind)):
         clock = TestClock()
         store.begin(objects, kind, at)
         first = apply(store, spec, clock, 1)

@@ -92,7 +92,7 @@ def test_wherever_a_write_died_an_apply_takes_it_back(tmp_path):
         BATCH, around=lambda s: record.append(RecordingStorage(s)) or record[-1]
     )
     undone = 0
-    for at in take_turn(range(1, len(record[0].mutations) + 1), of=2):
+    for at in take_turn(range(1, len(record[0].mutations) + 1), of=3):
         run_ = copy_table(it, tmp_path / f"{at}")
         with pytest.raises(Killed):
             run_.write(
@@ -119,7 +119,7 @@ def test_wherever_the_apply_stops_the_next_one_ends_it(it, request, tmp_path, ho
     )
     changes = sum(len(one.mutations) for one in record)
     assert changes >= 10
-    for at in take_turn(range(1, changes + 1), of=3, turn=request.node.callspec.params["it"]):
+    for at in take_turn(range(1, changes + 1), of=4, turn=request.node.callspec.params["it"]):
         copy = copy_table(it, tmp_path / f"{at}")
         there = make_plan(copy)
         with pytest.raises(Killed):

@@ -44,7 +44,7 @@ TABLES = {
     "an empty requested clean": ("cow_empty_clean_plan__1.2.0", "commits: 1"),
 }
 
-#: cleans of the same ten changes, which take turns at being stopped at every third one
+#: cleans of the same ten changes, which take turns at being stopped at every fifth one
 ALIKE = (
     "version 6",
     "version 8, not partitioned",
@@ -121,8 +121,8 @@ def list_stops(story: Story) -> list[int]:
     """Return the changes to stop at, from 1: every one, or those of this table's turn."""
     stops = range(1, story.mutations + 1)
     if story.name in ALIKE:
-        return take_turn(stops, of=3, turn=ALIKE.index(story.name))
-    return take_turn(stops, of=2, turn=list(TABLES).index(story.name))
+        return take_turn(stops, of=5, turn=ALIKE.index(story.name))
+    return take_turn(stops, of=3, turn=list(TABLES).index(story.name))
 
 
 def stopping(fault: StorageFault) -> Callable:

@@ -56,11 +56,11 @@ STORIES = {
 
 
 def number(calls, *turns):
-    """Number the calls from 1, and take each third one, beginning as the turns say.
+    """Number the calls from 1, and take each fourth one, beginning as the turns say.
 
     A call of one kind of write to one version is stopped at with its other kinds and versions too.
     """
-    return take_turn(enumerate(calls, 1), of=3, turn=sum(turns))
+    return take_turn(enumerate(calls, 1), of=4, turn=sum(turns))
 
 
 @pytest.mark.parametrize("story", STORIES)

@@ -78,7 +78,7 @@ def draw_rows(seed, count, ordered):
     return table.sort_by(ordered) if ordered else table
 
 
-@settings(max_examples=examples(4, many=12), deadline=None)
+@settings(max_examples=examples(3, many=12), deadline=None)
 @given(
     seed=st.integers(0, 1000),
     ordered=st.sampled_from([None, "a", "b"]),

@@ -29,7 +29,7 @@ from tests.laws.clean_tables import (
 from tests.selection import examples
 
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
-LAW = settings(max_examples=examples(30, many=100), deadline=None)
+LAW = settings(max_examples=examples(20, many=100), deadline=None)
 
 
 def file_pairs(files):

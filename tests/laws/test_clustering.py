@@ -38,7 +38,7 @@ from tests.laws.clean_tables import group_slices, instant_at, tables
 from tests.selection import examples
 from tests.unit.planners.cow import table
 
-LAW = settings(max_examples=examples(15, many=50), deadline=None)
+LAW = settings(max_examples=examples(10, many=50), deadline=None)
 TARGET = 100
 endless = st.builds(ClusteringBudget, per_group=st.sampled_from([90, 130, 250]), groups=st.just(99))
 

@@ -45,7 +45,7 @@ def comparable(value):
     return value.encode() if isinstance(value, str) else value
 
 
-@settings(max_examples=examples(25, many=80), deadline=None)
+@settings(max_examples=examples(17, many=80), deadline=None)
 @given(COLUMNS)
 def test_every_value_is_within_bounds_and_nulls_are_counted(column):
     kind, values, has_statistics = column

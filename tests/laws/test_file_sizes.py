@@ -152,7 +152,7 @@ def count_limits(state, spec):
     return count_passes(candidates, spec, spec.rewriting, none, ()).limits
 
 
-@settings(max_examples=examples(60, many=2000), deadline=None)
+@settings(max_examples=examples(40, many=2000), deadline=None)
 @given(
     partitions=st.lists(st.lists(st.integers(1, 900), max_size=25), min_size=1, max_size=3),
     sizes=file_sizes(),
@@ -169,7 +169,7 @@ def test_sizes_are_reached_in_three_rounds(partitions, sizes, growth):
     assert {} == it.find_misfits(sizes)
 
 
-@settings(max_examples=examples(25, many=200), deadline=None)
+@settings(max_examples=examples(17, many=200), deadline=None)
 @given(
     partitions=st.lists(st.lists(st.integers(1, 900), max_size=25), min_size=1, max_size=3),
     sizes=file_sizes(),
@@ -188,7 +188,7 @@ def test_wrong_predictions_end_as_well(partitions, sizes, growth):
     assert max(it.rewrites.values(), default=0) <= max(ROUNDS, *limits.tolist(), 0)
 
 
-@settings(max_examples=examples(25, many=500), deadline=None)
+@settings(max_examples=examples(17, many=500), deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 900), min_size=2, max_size=25),
     per_group=st.integers(100, 2000),
@@ -213,7 +213,7 @@ def test_no_group_of_a_partition_is_rewritten_more_often_than_its_files_can_merg
         assert max(it.rewrites.values()) <= most + 1, (it.rewrites, limits)
 
 
-@settings(max_examples=examples(25, many=500), deadline=None)
+@settings(max_examples=examples(17, many=500), deadline=None)
 @given(
     partitions=st.lists(st.lists(st.integers(1, 900), max_size=25), min_size=1, max_size=3),
     before=file_sizes(),
@@ -291,7 +291,7 @@ class SizesDrill(ClusteringDrill):
         ]
 
 
-@settings(max_examples=examples(2, many=60), deadline=None)
+@settings(max_examples=examples(1, many=60), deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     rows=st.lists(st.lists(st.integers(1, 4000), min_size=1, max_size=8), min_size=1, max_size=3),

@@ -67,7 +67,7 @@ def keep_digits(text: str) -> str:
     return re.sub("[^0-9]", "", text)
 
 
-@settings(deadline=None, max_examples=examples(30, many=150))
+@settings(deadline=None, max_examples=examples(20, many=150))
 @given(misspelt_files())
 def test_fixes_restore_the_intended_words(files):
     meant, wrong = files

@@ -76,7 +76,7 @@ def keys_of_entries(entries):
     )
 
 
-@settings(max_examples=examples(15, many=60), deadline=None)
+@settings(max_examples=examples(10, many=60), deadline=None)
 @given(files=FILES, share=st.integers(0, 6), data=st.data())
 def test_merged_parts_equal_the_whole_index(files, share, data):
     every = index_entries(files)
@@ -93,7 +93,7 @@ def test_merged_parts_equal_the_whole_index(files, share, data):
     )
 
 
-@settings(max_examples=examples(12, many=40), deadline=None)
+@settings(max_examples=examples(8, many=40), deadline=None)
 @given(files=FILES, size=st.integers(1, 7))
 def test_joined_parts_equal_the_whole_index(files, size):
     every = index_entries(files)
@@ -106,7 +106,7 @@ def test_joined_parts_equal_the_whole_index(files, size):
     assert index_facts(index_footers(every, COLUMNS, SCHEMA)) == index_facts(join_indexes(sent))
 
 
-@settings(max_examples=examples(12, many=40), deadline=None)
+@settings(max_examples=examples(8, many=40), deadline=None)
 @given(files=FILES, wanted=st.sets(st.sampled_from(COLUMNS)))
 def test_stored_index_round_trips(files, wanted):
     index = index_footers(index_entries(files), COLUMNS, SCHEMA)
@@ -124,7 +124,7 @@ def _lies_within(value, low, high):
     return (low is None or low <= value) and (high is None or value <= high)
 
 
-@settings(max_examples=examples(18, many=80), deadline=None)
+@settings(max_examples=examples(12, many=80), deadline=None)
 @given(rows=ROWS, group=st.integers(1, 3))
 def test_no_value_is_outside_its_bounds(rows, group):
     table = pa.Table.from_pylist(rows, SCHEMA)

@@ -20,7 +20,7 @@ from reconciler.index.model import ColumnStats, FileIndex
 from reconciler.index.predicates.parse import parse
 from tests.selection import examples
 
-LAW = settings(max_examples=examples(30, many=100), deadline=None)
+LAW = settings(max_examples=examples(20, many=100), deadline=None)
 NAN, INF = float("nan"), float("inf")
 ZONES = ("UTC", "Europe/Prague", "America/New_York", "Africa/Cairo", "+05:30")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

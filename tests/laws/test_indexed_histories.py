@@ -84,7 +84,7 @@ class Indexed(History):
         )
 
 
-@settings(LAW, max_examples=rounds("WRITE_HISTORIES", few=4, many=250))
+@settings(LAW, max_examples=rounds("WRITE_HISTORIES", few=3, many=250))
 @given(shapes, st.lists(steps, min_size=1, max_size=5), st.integers(1, 3))
 def test_key_is_in_the_table_once_at_its_indexed_location(shape, history, groups):
     with tempfile.TemporaryDirectory() as folder:

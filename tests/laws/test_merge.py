@@ -164,7 +164,7 @@ def test_merging_by_columns_equals_merging_record_by_record(drawn):
     assert expected == sorted((row[KEY], row["ts"], row["v"]) for row in found)
 
 
-@settings(max_examples=examples(80, many=600), deadline=None)
+@settings(max_examples=examples(53, many=600), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("ab"), numbers, st.sampled_from("urd")), max_size=12),
     st.sampled_from(sorted(TYPES)),

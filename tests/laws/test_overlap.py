@@ -39,7 +39,7 @@ GOALS = (
 )
 
 
-@settings(max_examples=examples(3, many=12), deadline=None)
+@settings(max_examples=examples(2, many=12), deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     files=st.integers(2, 12),
@@ -76,7 +76,7 @@ def test_overlapping_files_are_clustered_once(  # noqa: PLR0917
     )
 
 
-@settings(max_examples=examples(2, many=8), deadline=None)
+@settings(max_examples=examples(1, many=8), deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     files=st.integers(2, 8),

@@ -120,7 +120,7 @@ class WorstCaseTable:
         return int(groups.bytes.sum()) / total
 
 
-@settings(max_examples=examples(4, many=20), deadline=None)
+@settings(max_examples=examples(3, many=20), deadline=None)
 @given(
     counts=st.lists(st.integers(1, 9), min_size=1, max_size=2),
     a_group=st.integers(2, 8),

@@ -21,7 +21,7 @@ from tests.laws.plans import plans
 from tests.selection import examples
 
 quick = settings(
-    max_examples=examples(9, many=40),
+    max_examples=examples(6, many=40),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

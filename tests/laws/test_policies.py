@@ -20,7 +20,7 @@ from reconciler.spec.rules import COUNT_BY_POLICY
 from tests.laws.clean_tables import retentions, tables
 from tests.selection import examples
 
-LAW = settings(max_examples=examples(20, many=100), deadline=None)
+LAW = settings(max_examples=examples(13, many=100), deadline=None)
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
 RULES = (
     "minRetention",

@@ -90,7 +90,7 @@ def write_spec(
     )
 
 
-@settings(max_examples=examples(6, many=25), deadline=None)
+@settings(max_examples=examples(4, many=25), deadline=None)
 @given(
     seed=st.integers(0, 2**31),
     files=st.lists(st.integers(1, 1500), min_size=1, max_size=5),
@@ -194,7 +194,7 @@ def forecast_and_rewrite(path, spec):
 SORTED = ("x between 20 and 21", "x <= 50", "x > 99", "y > 1.5")
 
 
-@settings(max_examples=examples(2, many=25), deadline=None)
+@settings(max_examples=examples(1, many=25), deadline=None)
 @given(
     seed=st.integers(0, 2**31),
     files=st.integers(4, 30),
@@ -242,14 +242,14 @@ def test_a_rewrite_for_file_sizes_warns_of_queries_that_read_more_bytes(tmp_path
 
 
 def test_more_small_files_than_are_sampled_become_files_that_queries_read(tmp_path):
-    """Of 400 small files 64 are sampled; the statistics of all say which new file a query reads."""
-    rows = 400 * 100
+    """Of 200 small files 64 are sampled; the statistics of all say which new file a query reads."""
+    rows = 200 * 100
     table = pa.table({"id": np.arange(rows), "x": np.random.default_rng(4).random(rows)})
     table = table.sort_by("x")
-    path = write_table(tmp_path / "t", {"": [table.slice(n * 100, 100) for n in range(400)]})
+    path = write_table(tmp_path / "t", {"": [table.slice(n * 100, 100) for n in range(200)]})
     size = sum(file.stat().st_size for file in path.glob("*.parquet"))
     queries = tuple(f"x between {at / 20} and {at / 20 + 0.0005}" for at in range(1, 20))
-    plan, made, after = forecast_and_rewrite(path, write_sizes(path, size // 160, queries))
+    plan, made, after = forecast_and_rewrite(path, write_sizes(path, size // 80, queries))
 
     assert 64 == plan.layout.sampled.row_groups
     assert 64 < len(made)

@@ -28,7 +28,7 @@ from tests.laws.clean_tables import (
 )
 from tests.selection import examples
 
-LAW = settings(max_examples=examples(40, many=100), deadline=None)
+LAW = settings(max_examples=examples(27, many=100), deadline=None)
 NOW = datetime(2026, 1, 1, 0, 45, tzinfo=UTC)
 windows = st.integers(10, 42).map(
     lambda minute: ReaderWindow(

@@ -56,7 +56,7 @@ def columns(rows):
     target=st.sampled_from([3000, 1 << 30]),
     group_rows=st.sampled_from([1, 7, 1 << 20]),
 )
-@settings(max_examples=examples(12, many=40), deadline=None)
+@settings(max_examples=examples(8, many=40), deadline=None)
 def test_rewrite_keeps_all_rows(slices, ordering, bounds, outputs, target, group_rows):
     store = storage()
     files = [

@@ -37,7 +37,7 @@ from tests.stream_assignment import (
 from tests.unit.layout.sizing.exact_routing import find_exact_boundaries
 from tests.unit.layout.sizing.file_groups import make_groups
 
-LAW = settings(max_examples=examples(15, many=50), deadline=None)
+LAW = settings(max_examples=examples(10, many=50), deadline=None)
 COW = CopyOnWrite()
 
 sizes = st.builds(

@@ -17,7 +17,7 @@ from tests.file_slices import keep_completed_slices, list_slices, select_merged_
 from tests.laws.clean_tables import instant_at, list_files, tables, tables_at_two_times
 from tests.selection import examples
 
-LAW = settings(max_examples=examples(20, many=60), deadline=None)
+LAW = settings(max_examples=examples(13, many=60), deadline=None)
 
 
 def slices_of_state(state, until=None, **how):

@@ -216,7 +216,7 @@ class SimulatedTable:
             name = None
 
 
-@settings(max_examples=examples(25, many=200), deadline=None)
+@settings(max_examples=examples(17, many=200), deadline=None)
 @given(
     first=st.fixed_dictionaries({"p": st.integers(1, 1_000), "q": st.integers(0, 1_000)}),
     counts=st.lists(

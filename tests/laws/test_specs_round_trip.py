@@ -61,7 +61,7 @@ def as_yaml(document):
     return yaml.dump(document, Dumper=_Quoting, allow_unicode=True)
 
 
-@settings(deadline=None, max_examples=examples(40, many=200))
+@settings(deadline=None, max_examples=examples(27, many=200))
 @example({"path": "t", "files": {"target": "4194304TiB", "small": "4194304TiB"}})
 @example({"path": "t", "files": {"target": f"{2**63 - 1}B"}})
 @given(table_specs())
@@ -74,7 +74,7 @@ def test_spec_round_trips_through_its_document(spec):
     assert document == json.loads(canonical_json.to_bytes(spec_to_document(actual)))
 
 
-@settings(deadline=None, max_examples=examples(25, many=100))
+@settings(deadline=None, max_examples=examples(17, many=100))
 @given(table_specs(), st.randoms(use_true_random=False))
 def test_order_of_fields_does_not_matter(spec, random):
     keys = list(spec)
@@ -87,7 +87,7 @@ def test_order_of_fields_does_not_matter(spec, random):
     assert canonical_json.to_bytes(one.document) == canonical_json.to_bytes(other.document)
 
 
-@settings(deadline=None, max_examples=examples(25, many=100))
+@settings(deadline=None, max_examples=examples(17, many=100))
 @given(table_specs())
 def test_document_is_a_valid_spec_file(spec):
     expected = load_text(as_json(as_document({**spec, "path": "/lake/t"})))
@@ -96,7 +96,7 @@ def test_document_is_a_valid_spec_file(spec):
     assert expected == load_text(as_yaml(as_document(add_units(block))))
 
 
-@settings(deadline=None, max_examples=examples(25, many=100))
+@settings(deadline=None, max_examples=examples(17, many=100))
 @given(table_specs())
 def test_every_loaded_spec_is_valid_by_the_schema(spec):
     load_text(as_json(as_document(spec)))

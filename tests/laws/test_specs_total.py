@@ -79,19 +79,19 @@ def loads_or_says_why(data: bytes) -> None:
             assert all(canonical_json.to_bytes(spec.document) for spec in specs)
 
 
-@settings(deadline=None, max_examples=examples(60, many=300))
+@settings(deadline=None, max_examples=examples(40, many=300))
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8")))
 def test_any_bytes(data):
     loads_or_says_why(data)
 
 
-@settings(deadline=None, max_examples=examples(60, many=300))
+@settings(deadline=None, max_examples=examples(40, many=300))
 @given(st.text(st.sampled_from("{}[]:,-?!&*#|>'\"% \n\tab1"), max_size=60))
 def test_any_yaml(text):
     loads_or_says_why(text.encode())
 
 
-@settings(deadline=None, max_examples=examples(60, many=300))
+@settings(deadline=None, max_examples=examples(40, many=300))
 @given(st.data())
 def test_spec_with_changed_bytes(data):
     text = bytearray(data.draw(st.sampled_from(TEXTS)))
@@ -104,21 +104,21 @@ def test_spec_with_changed_bytes(data):
     loads_or_says_why(bytes(text))
 
 
-@settings(deadline=None, max_examples=examples(60, many=300))
+@settings(deadline=None, max_examples=examples(40, many=300))
 @given(st.dictionaries(NAMES, TREES, max_size=5))
 def test_table_with_any_spec(spec):
     head = {"apiVersion": "reconciler/v1", "kind": "HudiTable", "metadata": {"name": "t"}}
     loads_or_says_why(json.dumps({**head, "spec": {"path": "../t", **spec}}).encode())
 
 
-@settings(deadline=None, max_examples=examples(40, many=200))
+@settings(deadline=None, max_examples=examples(27, many=200))
 @given(TREES, TREES, TREES, st.sampled_from(list(KINDS)))
 def test_any_document_of_a_kind(metadata, selector, spec, kind):
     document = {"apiVersion": "reconciler/v1", "kind": kind, "metadata": metadata}
     loads_or_says_why(json.dumps({**document, "selector": selector, "spec": spec}).encode())
 
 
-@settings(deadline=None, max_examples=examples(40, many=200))
+@settings(deadline=None, max_examples=examples(27, many=200))
 @given(table_specs(), st.dictionaries(NAMES, TREES, max_size=3), st.booleans())
 def test_valid_specs_with_any_defaults(spec, defaults, by_place):
     head = {"apiVersion": "reconciler/v1", "kind": "HudiTable", "metadata": {"name": "t"}}
@@ -133,7 +133,7 @@ WORDS_OF_ENVIRONMENTS = {part for path in list_field_paths(ENVIRONMENT) for part
 IN_ENVIRONMENTS = NAMES | st.sampled_from([*sorted(WORDS_OF_ENVIRONMENTS), "fromEnv", "t"])
 
 
-@settings(deadline=None, max_examples=examples(60, many=300))
+@settings(deadline=None, max_examples=examples(40, many=300))
 @given(
     st.dictionaries(IN_ENVIRONMENTS, TREES | values(ENVIRONMENT), max_size=4) | values(ENVIRONMENT),
     st.booleans(),

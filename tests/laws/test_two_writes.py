@@ -20,7 +20,7 @@ from tests.table_sessions import write_spec
 from tests.write_runs import WriteRuns, make_rows
 
 LAW = settings(
-    max_examples=rounds("TWO_WRITES", few=6, many=250),
+    max_examples=rounds("TWO_WRITES", few=4, many=250),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

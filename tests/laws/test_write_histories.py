@@ -35,7 +35,7 @@ from tests.crash.drill import TestClock, process
 from tests.selection import rounds
 
 LAW = settings(
-    max_examples=rounds("WRITE_HISTORIES", few=8, many=250),
+    max_examples=rounds("WRITE_HISTORIES", few=5, many=250),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

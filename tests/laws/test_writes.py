@@ -16,7 +16,7 @@ from reconciler.writer.local import LocalWriter
 from tests.selection import examples
 from tests.unit.writer.ledger import BIG, Ledger, batch, few_a_file, row, wide
 
-LAW = settings(max_examples=examples(8, many=15), deadline=None)
+LAW = settings(max_examples=examples(5, many=15), deadline=None)
 HUDI = HudiRule(sizes=few_a_file(6).sizes, average=1100)
 
 rows = st.builds(

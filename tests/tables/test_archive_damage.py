@@ -25,7 +25,7 @@ from tests.selection import examples
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent
-CASES = examples(60, many=1000)
+CASES = examples(40, many=1000)
 ARCHIVE, MERGED = ".commits_.archive.1_1-0-1", ".commits_.archive.2_1-0-1"
 
 

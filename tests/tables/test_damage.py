@@ -167,11 +167,11 @@ def savepointed_files(root):
     return found
 
 
-#: its timeline is that of v9_mor_part, its files are those of v6_cow_part
-ALIKE = "v9_cow_part"
+#: their timelines are that of v9_cow_nopart, their files those of v6_cow_part and v8_mor_part
+ALIKE = ("v9_cow_part", "v9_mor_part")
 
 
-@pytest.fixture(scope="module", params=[long(t) if t == ALIKE else t for t in TABLES])
+@pytest.fixture(scope="module", params=[long(t) if t in ALIKE else t for t in TABLES])
 def table(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     unpack(HERE / f"{request.param}.zip", folder, hollow=True)

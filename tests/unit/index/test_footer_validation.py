@@ -15,6 +15,7 @@ from reconciler.index.footer_validation import (
 )
 from reconciler.index.footers import index_footers
 from reconciler.index.slim_footers import FooterSlimmer
+from tests.selection import examples
 from tests.unit.index.footer_samples import read_facts, write_footer
 from tests.unit.index.test_slim_footers import draw_footer, parse_footer
 
@@ -79,7 +80,7 @@ def test_damage_in_a_column_that_is_not_indexed_is_ignored():
     assert is_valid_footer(footer, parse_footer(footer).schema)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30, many=60), deadline=None)
 @given(draw_footer(pairs=True))
 def test_footers_written_by_pyarrow_are_valid(footer):
     leaves = list_leaves(parse_footer(footer).schema)

@@ -69,7 +69,7 @@ def test_a_code_host_finds_no_reference_in_a_sentence(bait):
         assert {"ul", "li", "code"} >= set(Eye(f"- {escape_markdown(text)}\n").tags)
 
 
-@settings(max_examples=examples(100, many=300), deadline=None)
+@settings(max_examples=examples(60, many=300), deadline=None)
 @given(st.lists(st.sampled_from(BAITS) | st.text(max_size=3), max_size=6))
 def test_a_code_host_finds_no_reference_in_any_mixture(pieces):
     text = "".join(pieces).encode("utf-8", "replace").decode()

@@ -113,7 +113,7 @@ HOSTILE = [
 texts = st.sampled_from([*HOSTILE, *BAITS, "/close", "x\n/merge"]) | st.text(max_size=20)
 
 
-@settings(max_examples=examples(50, many=150), deadline=None)
+@settings(max_examples=examples(30, many=150), deadline=None)
 @given(st.lists(texts, min_size=6, max_size=6))
 def test_no_text_of_others_becomes_markup(said):
     name, path, rule, because, partition, error = (
