@@ -28,8 +28,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _release(item: pytest.Item) -> int:
     """The place of a test in that order; a test that starts two is ordered by its parameters."""
-    if not item.get_closest_marker("oracle"):
-        return -1
+    if not item.get_closest_marker("oracle") or "cluster" in getattr(item, "fixturenames", ()):
+        return -1  # a cluster starts more processes than a Hudi, and its module keeps it running
     callspec = getattr(item, "callspec", None)
     values = callspec.params.values() if callspec else ()
     named = (getattr(value, "version", value) for value in values)
@@ -69,9 +69,9 @@ class Sessions:
 
     def __init__(self) -> None:
         self._running = ExitStack()
-        self._held: tuple[dict[str, str], SparkSession] | None = None
+        self._held: tuple[str, dict[str, str], SparkSession] | None = None
 
-    def with_conf(self, **conf: str) -> SparkSession:
+    def with_conf(self, master: str = "local[2]", **conf: str) -> SparkSession:
         """One of just these settings, dots written as underscores; it runs until another is asked.
 
         A test must not find the session of whatever test came before it on this process.
@@ -80,11 +80,11 @@ class Sessions:
 
         settings = {f"spark.{key.replace('_', '.')}": value for key, value in conf.items()}
         settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-        if self._held is None or self._held[0] != settings:
+        if self._held is None or self._held[:2] != (master, settings):
             self.stop()
-            session = self._running.enter_context(open_spark_session("local[2]", settings))
-            self._held = settings, session
-        return self._held[1]
+            session = self._running.enter_context(open_spark_session(master, settings))
+            self._held = master, settings, session
+        return self._held[2]
 
     def stop(self) -> None:
         self._held = None

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.spark import open_spark_session
 from reconciler.errors import ReconcilerError
 from reconciler.hudi.timeline.markers import marker_folder
 from reconciler.rewrite import spark as module
@@ -117,14 +116,13 @@ def test_a_task_that_dies_is_tried_again_and_its_file_is_not_in_the_results(
     storage, work, groups = make_rewrite(path, TREE)
     before = count_rows_before(storage, work, groups)
     kept = {str(file) for file in path.rglob("*.parquet")}
-    sessions.stop()
-    with open_spark_session("local[2,2]", {}) as session:
-        monkeypatch.setattr(module, "_RunTask", SendsOnce)
-        monkeypatch.setattr(module, "_WriteTask", DiesOnce)
-        found = SparkRewriter(session, staging=staging).rewrite(
-            storage.ref, work, groups, progress=lambda _count: None
-        )
-        assert [] == scratch()
+    session = sessions.with_conf("local[2,2]")  # a task may fail once
+    monkeypatch.setattr(module, "_RunTask", SendsOnce)
+    monkeypatch.setattr(module, "_WriteTask", DiesOnce)
+    found = SparkRewriter(session, staging=staging).rewrite(
+        storage.ref, work, groups, progress=lambda _count: None
+    )
+    assert [] == scratch()
     assert list(path.with_name("seen").glob("sent-*"))
     made = {f"{path}/{name}" for name, _ in list_new_files(groups, found)}
     there = {str(f) for f in path.rglob("*.parquet") if ".hoodie" not in f.parts} - kept

@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from reconciler.cli.spark import open_spark_session
 from reconciler.errors import ReconcilerError
 from reconciler.hudi.timeline.markers import marker_folder
 from reconciler.spark.staging import choose_staging, open_file_staging, open_shuffle_staging
@@ -99,13 +98,12 @@ def test_a_task_that_dies_is_tried_again_and_doubles_no_row(
     seen.mkdir()
     table = Ledger(tmp_path / "t", few_a_file(30))
     table.insert(*(row(n, "ab"[n % 2], name=wide(n)) for n in range(60)))
-    sessions.stop()
     for stage in (prepare_rows, search_keys_in_files, write_bucket):
         monkeypatch.setattr(stages, stage.__name__, DiesOnce(stage, str(seen)))
-    with open_spark_session("local[2,2]", {}) as session:
-        table.writer = OnSpark(session, table.storage.ref, shuffle_partitions=2, staging=staging)
-        done = table.upsert(*(row(n, "ab"[n % 2], ts=2, name=wide(-n)) for n in range(30, 90)))
-        assert [] == scratch()
+    session = sessions.with_conf("local[2,2]")  # a task may fail once
+    table.writer = OnSpark(session, table.storage.ref, shuffle_partitions=2, staging=staging)
+    done = table.upsert(*(row(n, "ab"[n % 2], ts=2, name=wide(-n)) for n in range(30, 90)))
+    assert [] == scratch()
 
     assert sum(table.rows().values()) == 90
     assert {(ts, key >= 30) for _, key, ts, _ in table.rows()} == {(1, False), (2, True)}
