@@ -101,7 +101,7 @@ def is_log(call):
 def test_hudi_writes_and_cleans_first_after_an_apply_that_died(library, tmp_path, kind):
     hudi, table = library.table(kind, tmp_path / "undisturbed")
     before, calls = hudi.rows(table), calls_of(table)
-    for at in take_turn(kills(calls), of=2 * len(KINDS), turn=2 * KINDS.index(kind)):
+    for at in take_turn(kills(calls), of=3 * len(KINDS), turn=3 * KINDS.index(kind)):
         hudi, table = library.table(kind, tmp_path / f"{at}")
         rows = before
         # never copied: a requested clean holds absolute paths

@@ -17,7 +17,7 @@ from tests.oracle.prepared_tables import (
     assert_rows_and_listing,
     copy_table,
 )
-from tests.selection import cover_pairs, long
+from tests.selection import EVERY_CASE, cover_pairs, long
 
 pytestmark = pytest.mark.oracle
 OLDER = [kind for kind in PLAIN if kind.version != "1.2.0"]
@@ -45,7 +45,8 @@ def test_after_our_clean_real_hudi_reads_the_same_rows_and_goes_on(library, tmp_
     assert 1 == len(completed_cleans(table))
     assert () == our_clean.make_plan(table, {"commits": 1}).tables[0].steps
     assert_rows_and_listing(hudi, table, rows)
-    assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)
+    if kind not in PLAIN or EVERY_CASE:  # test_partial_clean goes on with these
+        assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)
 
 
 @pytest.mark.parametrize(
@@ -100,4 +101,5 @@ def test_the_same_through_spark_and_the_public_api(library, spark, tmp_path, kin
     assert 0 == result.exit_code
     assert len(our_clean.list_names(our_clean.get_step(plan))) == result.tables[0].removed
     assert_rows_and_listing(hudi, table, rows)
-    assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)
+    if EVERY_CASE:
+        assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)

@@ -33,7 +33,7 @@ SHAPES = {
     "1.2.0": Shape(version="1.2.0", merge_on_read=True, metadata="all", partitions="plain"),
 }
 #: calls from one kill to the next
-STEPS = {"1.2.0": 3, "0.15.0": 7, "1.0.2": 9} if not EVERY_CASE else dict.fromkeys(SHAPES, 1)
+STEPS = {"1.2.0": 5, "0.15.0": 7, "1.0.2": 9} if not EVERY_CASE else dict.fromkeys(SHAPES, 1)
 
 
 def killed(subject, at):

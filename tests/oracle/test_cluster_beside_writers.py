@@ -21,7 +21,7 @@ MEANWHILE = [
     (Shape(version="1.2.0", merge_on_read=True, partitions="plain"), "inflight"),
     (Shape(version="0.15.0", merge_on_read=True, metadata="all", partitions="plain"), ".parquet"),
     (Shape(version="1.0.2", partitions="plain"), "inflight"),
-    (Shape(version="1.2.0", metadata="all", partitions="plain"), ".parquet"),
+    long(Shape(version="1.2.0", metadata="all", partitions="plain"), ".parquet"),
 ]
 
 

@@ -13,6 +13,7 @@ import reconciler
 from reconciler.plans.document import dump_plan
 from tests.oracle import our_clean
 from tests.oracle.hudi import FEW_GROUPS, INDEXES, data_files, directory_listing
+from tests.selection import long
 
 pytestmark = [pytest.mark.oracle, pytest.mark.spark]
 
@@ -111,7 +112,7 @@ def test_hudi_removes_what_was_reviewed_and_serves_nothing_else(real_hudi, tmp_p
     [
         ("0.15.0", True, HILBERT),
         ("1.2.0", False, {**Z_ORDER, "target": "500KiB"}),
-        ("1.2.0", True, {"columns": "n", "curve": ", curve: linear"}),
+        long("1.2.0", True, {"columns": "n", "curve": ", curve: linear"}),
         ("0.15.0", False, {}),
     ],
 )

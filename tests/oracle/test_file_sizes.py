@@ -36,13 +36,15 @@ spec:
   files: {{target: {target}, small: {small}, when: {{smallFileShareAbove: 0, largeFiles: true}}}}
   concurrency: {{lock: {{provider: filesystem}}}}
 """
+#: test_secondary_index packs a table of version 8
 PACKED = [
-    Shape(version="0.15.0", merge_on_read=True, metadata="all", columns=()),
+    Shape(version="0.15.0", metadata="all", columns=()),
     Shape(version="1.2.0", merge_on_read=True, metadata="all", columns=()),
-    Shape(version="1.0.2", metadata="all", columns=()),
 ]
 OTHERS = [
+    Shape(version="0.15.0", merge_on_read=True, metadata="all", columns=()),
     Shape(version="0.15.0", metadata="all", partitions="none", columns=()),
+    Shape(version="1.0.2", metadata="all", columns=()),
     Shape(version="1.0.2", merge_on_read=True, metadata="all", columns=()),
     Shape(version="1.2.0", metadata="all", partitions="levels", columns=()),
 ]

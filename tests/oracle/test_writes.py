@@ -394,7 +394,7 @@ def hudi_upserts_with(it: Both, options: dict[str, str]) -> None:
     it.put(rows)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", ["0.15.0", long("1.0.2"), "1.2.0"])
 def test_hudi_writes_to_a_table_that_we_made_to_merge_on_read(real_hudi, tmp_path, version):
     hudi = real_hudi(version)
     table = hudi.table(tmp_path / "t", merge_on_read=True)

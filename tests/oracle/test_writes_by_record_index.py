@@ -12,6 +12,7 @@ from tests.oracle.bundles import TABLE_VERSION
 from tests.oracle.our_writer import make_spec, read_rows, write
 from tests.oracle.test_writes import ALL, FOLDERS, LATE, ROUNDS, VERSIONS, Both
 from tests.record_indexes import find_places, load_record_index, read_indexed_places
+from tests.selection import long
 
 pytestmark = pytest.mark.oracle
 BY_INDEX = ALL | {"hoodie.index.type": "RECORD_INDEX"}
@@ -78,6 +79,7 @@ def test_keys_move_by_our_writes_and_by_hudis(it):
         assert_right(it)
 
 
+@pytest.mark.parametrize("it", ["0.15.0", long("1.0.2"), "1.2.0"], indirect=True)
 def test_what_hudi_leaves_in_its_old_folder_by_default_is_moved_by_us(it):
     (row,) = moved(it, 1)
     folder = it.model[row[0]][1]
@@ -94,6 +96,7 @@ def test_what_hudi_leaves_in_its_old_folder_by_default_is_moved_by_us(it):
     assert find_places(it.table.path, LATER_MS)[row[0]][0] == row[1]
 
 
+@pytest.mark.parametrize("it", [long("0.15.0"), "1.0.2", long("1.2.0")], indirect=True)
 def test_an_insert_looks_no_key_up_and_the_index_knows_the_newer_row(it):
     """As Hudi's: both rows stay, and who upserts by the index changes the newer one alone."""
     (row,) = moved(it, 1)
