@@ -10,6 +10,11 @@ from typing import Final, Literal
 DifferenceKind = Literal["missing", "extra", "wrong"]
 #: the name of the table's own index among metadata partitions
 OWN_INDEX: Final = ".zindex"
+#: the effect of a listed file that is gone although a read of now needs it
+LOST_FILE: Final = (
+    "a read of now needs the file, which is not there: readers that list files by the metadata "
+    "table fail, and others lose its rows"
+)
 #: most differences of a metadata partition that are named; further ones are only counted
 MAX_NAMED: Final = 100_000
 #: most reasons why something was not compared that are named

@@ -27,8 +27,9 @@ from reconciler.hudi.load import load_archived_instants, load_metadata_listing
 from reconciler.hudi.metadata.table import FILES
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import WRITES
-from reconciler.state.metadata_differences import CheckBuilder
+from reconciler.state.metadata_differences import LOST_FILE, CheckBuilder
 from reconciler.verification.checked_table import CheckedTable
+from reconciler.verification.lost_files import find_lost_files
 
 _GHOST: Final = "readers that list files by the metadata table open a file that is not there"
 _LOST: Final = "readers that list files by the metadata table lose its rows"
@@ -65,7 +66,9 @@ def _add_ghosts(
         for partition, names in clean.files.items()
         for name in names
     }
-    for row in rows.tolist():
+    is_lost = find_lost_files(table.state, table.properties, listed, rows)
+    is_lost[is_lost] = find_committed_files(table, listed, rows[is_lost])
+    for row, lost in zip(rows.tolist(), is_lost.tolist(), strict=True):
         partition, name = listed.partitions[listed.partition[row]], listed.name[row].as_py()
         if (partition, name) not in removed:
             check.add(
@@ -74,7 +77,7 @@ def _add_ghosts(
                 name,
                 recorded=f"a file of {listed.size[row]} bytes",
                 actual="no such file",
-                effect=_GHOST,
+                effect=LOST_FILE if lost else _GHOST,
             )
 
 
@@ -104,7 +107,7 @@ def _add_unlisted(check: CheckBuilder, table: CheckedTable, rows: Integers) -> N
     """Add files of completed writes that are not listed."""
     files, view = table.state.files, table.state.view
     is_current = view.is_current[view.row_slice] & (files.kind != FileKind.CDC)
-    is_committed = find_committed_files(table, rows)
+    is_committed = find_committed_files(table, files, rows)
     skipped = 0
     for row, is_done in zip(rows.tolist(), is_committed.tolist(), strict=True):
         if not is_done or _is_uncommitted_log(table, row, 0):
@@ -126,12 +129,12 @@ def _add_unlisted(check: CheckBuilder, table: CheckedTable, rows: Integers) -> N
         )
 
 
-def find_committed_files(table: CheckedTable, rows: Integers) -> Mask:
+def find_committed_files(table: CheckedTable, files: TableFiles, rows: Integers) -> Mask:
     """Return a mask of files whose name has the instant of a completed write.
 
     Archived writes count; the archive is read only if a file needs it.
     """
-    files, timeline = table.state.files, table.state.timeline
+    timeline = table.state.timeline
     done = {instant.requested for instant in timeline.commits}
     codes = np.unique(files.instant[rows]).tolist() if len(rows) else []
     start = timeline.start or ""

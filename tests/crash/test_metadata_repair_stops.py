@@ -70,7 +70,7 @@ def lie_about_ranges(liar, base):
 
 
 def lie_about_files(liar, base):
-    liar.list_file(base.parent.name, base.name.replace("-0_", "-9_", 1), 10)
+    liar.list_file(base.parent.name, base.name.replace("-0_", "-0_9", 1), 10)
 
 
 def lie_about_filters_and_keys(liar, base):

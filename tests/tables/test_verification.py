@@ -13,6 +13,8 @@ import pytest
 
 from reconciler.errors import BlockedError, ReconcilerError, VanishingFilesError
 from reconciler.hudi.files.names import BaseName
+from reconciler.state.metadata_differences import LOST_FILE
+from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from reconciler.storage.read_only import ReadOnlyStorage
 from reconciler.verification import verify
@@ -25,6 +27,7 @@ from tests.trees import unpack
 HERE = Path(__file__).parent
 INDEXED = HERE / "indexed"
 VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
+UNKNOWN = "20200101000000000"
 BLOOM = b"org.apache.hudi.bloomfilter"
 #: tables with a metadata table, by what is special about them
 TRUE_TABLES = (
@@ -61,7 +64,7 @@ class Indexed:
         self.version = version
         self.folder = unpack(INDEXED / f"{version}.zip", folder)
         self.liar = MetadataLiar(self.folder)
-        files = sorted(p for p in self.folder.rglob("*.parquet") if ".hoodie" not in p.parts)
+        files = self.list_bases()
         self.newest = [
             path
             for path in files
@@ -74,6 +77,9 @@ class Indexed:
         self.base = self.newest[0]
         self.partition = self.base.parent.name
         self.other = next(path for path in self.newest if path.parent != self.base.parent)
+
+    def list_bases(self):
+        return sorted(p for p in self.folder.rglob("*.parquet") if ".hoodie" not in p.parts)
 
     @property
     def key(self):
@@ -161,7 +167,45 @@ def test_a_listed_file_that_is_not_there_is_named(indexed):
     name = indexed.base.name.replace("-0_", "-9_", 1)
     indexed.liar.list_file(indexed.partition, name, 10)
 
-    assert [("files", "extra", indexed.partition, name, None)] == summarize(indexed.verify())
+    found = indexed.verify()
+
+    assert [("files", "extra", indexed.partition, name, None)] == summarize(found)
+    assert found.differences[0].effect == LOST_FILE
+
+
+def test_a_listed_file_of_a_task_that_was_retried_is_not_lost(indexed):
+    file_id, token, rest = indexed.base.name.split("_", 2)
+    indexed.liar.list_file(indexed.partition, f"{file_id}_{token}9_{rest}", 10)
+
+    assert [False] == [one.effect == LOST_FILE for one in indexed.verify().differences]
+
+
+def test_a_file_that_reads_need_and_that_is_gone_is_told_from_others(indexed):
+    old = indexed.base.name.replace(BaseName.parse(indexed.base.name).instant, UNKNOWN)
+    indexed.liar.list_file(indexed.partition, old, 10)
+    indexed.base.unlink()
+
+    effects = {one.file: one.effect for one in indexed.verify().differences if not one.column}
+
+    assert effects[indexed.base.name] == LOST_FILE
+    assert effects[old] != LOST_FILE
+
+
+@pytest.mark.parametrize("name", ["v6_cow_part", "v9_index"])
+def test_of_the_files_that_are_gone_only_those_of_current_slices_are_lost(name, tmp_path):
+    (storage,) = open_tables(name, tmp_path)
+    view = (state := observe(storage, None, observed_ms=0)).view
+    is_current = view.is_current[view.row_slice]
+    rows = [is_current.argmax(), is_current.argmin()]
+    for row in rows:
+        (Path(storage.location) / state.files.locate_file(row)[0]).unlink()
+
+    found = verify_metadata(storage, None).differences
+
+    effects = {one.file: one.effect for one in found if one.metadata_partition == "files"}
+    lost, old = (state.files.name[row].as_py() for row in rows)
+    assert effects[lost] == LOST_FILE
+    assert effects[old] != LOST_FILE
 
 
 def test_a_wrong_size_is_named(indexed):

@@ -22,7 +22,7 @@ from reconciler.hudi.table.properties import parse_rebuilt_partitions
 from reconciler.planners.busy_instant import find_busy_instant
 from reconciler.plans.model import MetadataStep, Note
 from reconciler.spec.model import TableSpec
-from reconciler.state.metadata_differences import OWN_INDEX, MetadataVerification
+from reconciler.state.metadata_differences import LOST_FILE, OWN_INDEX, MetadataVerification
 from reconciler.state.model import TableState
 
 RULE: Final = "metadata"
@@ -56,6 +56,7 @@ class MetadataDecision:
 class _Repair:
     """Partitions that are repaired together.
 
+    ``lost_file``: what to do about a file of which nothing but them tells that it is gone.
     ``obstacle``: why they cannot be dropped. ``is_unread``: nobody reads what is left of them.
     ``unbuildable``: partitions that cannot be built anew, and why.
     """
@@ -63,12 +64,15 @@ class _Repair:
     partitions: tuple[str, ...]
     differences: int
     because: str
+    lost_file: str | None = None
     obstacle: str | None = None
     is_unread: bool = False
     unbuildable: Mapping[str, str] = field(default_factory=dict)
 
     def find_obstacle(self, repair: str) -> str | None:
         """Return why nothing can be done; the whole metadata table is built as far as it can be."""
+        if self.lost_file is not None:
+            return self.lost_file
         if self.obstacle is None and repair == "rebuild" and FILES not in self.partitions:
             why = next(iter(self.unbuildable.values()), None)
             return None if self.is_unread or why is None else f"{why}; {LET_HUDI}"
@@ -102,7 +106,8 @@ def plan_metadata(spec: TableSpec, state: TableState) -> MetadataDecision:
     for repair in repairs:
         obstacle = repair.find_obstacle(spec.metadata.repair) or busy
         if spec.metadata.repair == "report":
-            warnings.append(Note(RULE, f"{repair.because}; {_REPORT}"))
+            advice = repair.lost_file or _REPORT
+            warnings.append(Note(RULE, f"{repair.because}; {advice}"))
         elif obstacle is not None:
             done = "rebuilt" if spec.metadata.repair == "rebuild" else "dropped"
             warnings.append(Note(RULE, f"{repair.because}; {NOT_DONE} {done}: {obstacle}"))
@@ -156,6 +161,7 @@ def _find_repairs(
             differences=total,
             because=f"the file listing differs from the folders in {_count_entries(count)}"
             f"{_give_example(found, (FILES,))}",
+            lost_file=_find_lost_file(found),
             obstacle=_find_user_index(live),
             unbuildable=_find_unbuildable(found, live),
         )
@@ -223,6 +229,19 @@ def _give_example(found: MetadataVerification, names: Collection[str]) -> str:
 
 def _find_unbuildable(found: MetadataVerification, names: Collection[str]) -> dict[str, str]:
     return {name: found.obstacles[name] for name in sorted(names) if name in found.obstacles}
+
+
+def _find_lost_file(found: MetadataVerification) -> str | None:
+    """Return what to do about the first file that a read of now needs and that is gone."""
+    first = next((one for one in found.differences if one.effect == LOST_FILE), None)
+    if first is None:
+        return None
+    where = "/".join(filter(None, (first.partition, first.file)))
+    return (
+        f"{where} is gone, although a read of now needs it, and without its entry no reader would "
+        "notice that rows are lost; restore the file, or, to give its rows up, remove the folder "
+        ".hoodie/metadata and plan again"
+    )
 
 
 def _find_user_index(live: Collection[str]) -> str | None:

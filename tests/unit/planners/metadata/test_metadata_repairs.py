@@ -9,6 +9,7 @@ from reconciler.hudi.timeline.instant import Instant
 from reconciler.planners.metadata.planner import plan_metadata
 from reconciler.spec.model import MetadataUpkeep, TableSpec
 from reconciler.state.metadata_differences import (
+    LOST_FILE,
     CheckBuilder,
     MetadataVerification,
 )
@@ -247,3 +248,20 @@ def test_a_stopped_rebuild_that_cannot_be_ended_is_given_up(begun, live, expecte
 
     assert expected == [(step.change, step.partitions) for step in steps]
     assert "because of c" in steps[-1].because
+
+
+@pytest.mark.parametrize("repair", ["drop", "rebuild", "report"])
+def test_entries_of_lost_files_stay_as_nothing_else_tells_that_rows_are_lost(repair):
+    builder = CheckBuilder(metadata_partition="files", unit="file", compared=9)
+    said = {"recorded": "a file of 9 bytes", "actual": "no such file"}
+    builder.add("extra", "p=1", "a", **said, effect="c")
+    builder.add("extra", "p=1", "b", **said, effect=LOST_FILE)
+    check, listed = builder.build()
+    state = State(MetadataVerification(checks=(check,), differences=tuple(listed)))
+
+    decision = plan_metadata(spec(repair), state)
+
+    assert decision.steps == ()
+    (warning,) = decision.warnings
+    assert "p=1/b is gone" in warning.because
+    assert "restore the file" in warning.because
