@@ -210,8 +210,9 @@ def _table_row(table: TablePlan, *, owned: bool, clustered: bool) -> str:
         frees = f"**{_unbroken_size(impact.bytes_removed)}**"
         share = escape_markdown(words.format_share(impact.bytes_removed, whole)) if whole else "—"
     verdict = _VERDICT_LABELS[plan_summary.table_verdict(table)]
-    if table.warnings:
-        verdict += f", {words.format_count(len(table.warnings), 'warning')}"
+    warnings = sum(note.rule != "nothingToDo" for note in table.warnings)
+    if warnings:
+        verdict += f", {words.format_count(warnings, 'warning')}"
     size = _unbroken_size(impact.bytes_rewritten)
     cells = [_name_span(table)]
     cells += [code_span(owner) if owner else "—"] if owned else []

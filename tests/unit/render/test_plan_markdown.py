@@ -244,6 +244,17 @@ def test_at_equal_shares_the_table_whose_time_travel_shrinks_is_first():
     )
 
 
+def test_that_nothing_is_to_be_cleaned_is_no_warning():
+    idle = Note("nothingToDo", "nothing to do: no file slice exceeds 2 commits")
+    found = plan_markdown(
+        plan(table("b", warnings=(idle,)), table("c", warnings=(idle, Note("x", "y"))))
+    )
+
+    assert [" to change |", " to change, 1 warning |"] == [
+        line[line.index(" to change") :] for line in found.splitlines() if "</code> |" in line
+    ]
+
+
 def test_verdicts_of_policies_come_first():
     waived = Note("maxFilesRemoved", "waived until 2026-12-31 (backlog): policy floor")
     blocked = Note("minRetention", "policy floor asks for at least 10")
