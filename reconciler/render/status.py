@@ -46,7 +46,7 @@ _TABLE_TYPES: Final = {"COPY_ON_WRITE": "COW", "MERGE_ON_READ": "MOR"}
 _STALE: Final = "; longer than concurrency.staleAfter"
 #: how a note that one kind of work is not due begins -> its label
 _NOTHING_LABELS: Final = {
-    "nothing to do: ": "= nothing to do",
+    "nothing to do: ": "= nothing to clean",
     "no clustering: ": "= no clustering",
     "no savepoint: ": "= no savepoint",
     "no rewrite for file sizes: ": "= no rewrite for file sizes",
@@ -167,7 +167,7 @@ def _describe_apply(last: LastApply) -> str:
 def _label_note(note: Note, terminal: Terminal) -> tuple[str, str]:
     """The label and sentence of a note; that nothing is to be done is not a warning."""
     for prefix, label in _NOTHING_LABELS.items():
-        is_fact = note.rule == "nothingToDo" or label == "= nothing to do"
+        is_fact = note.rule == "nothingToDo" or label == "= nothing to clean"
         if is_fact and note.because.startswith(prefix):
             return label, f"{note.because.removeprefix(prefix)} [{note.rule}]"
     return terminal.warn("! warning"), f"{note.because} [{note.rule}]"

@@ -206,7 +206,7 @@ def test_the_cause_of_a_held_boundary_has_its_remedy(table):
 
     assert (held, idle) == found.notes
     assert "! warning  commit 1 holds it back: roll it back [pendingWrite]\n" in text
-    assert "= nothing to do  the newest commit is old [idle]\n" in text
+    assert "= nothing to clean  the newest commit is old [idle]\n" in text
     assert [
         {"rule": "pendingWrite", "because": held.because},
         {"rule": "idle", "because": idle.because},
