@@ -15,6 +15,7 @@ from reconciler.state.metadata_differences import (
     MetadataDifference,
     MetadataVerification,
     PartitionCheck,
+    describe_difference,
 )
 from reconciler.verification.table_verification import TableVerification
 
@@ -84,7 +85,8 @@ def _table_lines(table: TableVerification, terminal: Terminal, *, full: bool) ->
         yield from terminal.item(terminal.bad("! error"), table.error or "")
         return
     if not table.found.checks:
-        yield from terminal.item("=", "the table has no metadata table and no index")
+        nothing = "the table has no metadata table and no index"
+        yield from terminal.item("= nothing to compare", nothing)
     for check in table.found.checks:
         yield from _check_lines(check, terminal)
         yield from _difference_lines(table.found, check, terminal, full=full)
@@ -105,7 +107,9 @@ def _check_lines(check: PartitionCheck, terminal: Terminal) -> Iterator[str]:
     name = check.metadata_partition
     compared = f"{words.format_count(check.compared, check.unit)} compared"
     if check.differences:
-        differ = f"{words.format_number(check.differences)} differ"
+        differ = "1 differs"
+        if check.differences != 1:
+            differ = f"{words.format_number(check.differences)} differ"
         yield from terminal.item(terminal.bad(f"! {name}"), f"{compared}, {differ}")
     elif check.compared or not check.not_compared:
         yield from terminal.item(f"= {name}", compared)
@@ -131,21 +135,13 @@ def _difference_lines(
         yield from terminal.detail(f"{count}: {effect}")
         limit = len(differences) if full else limit_rows(len(differences), _MAX_SHOWN)
         for one in differences[:limit]:
-            yield from terminal.detail(_describe(one), 2)
+            yield from terminal.detail(describe_difference(one), 2)
         if len(differences) > limit:
             more = words.format_count(len(differences) - limit, "more difference")
             yield from terminal.detail(f"… and {more}; --full shows all", 2)
     if len(named) < check.differences:
         more = words.format_count(check.differences - len(named), "more difference")
         yield from terminal.detail(f"{more} counted and not named")
-
-
-def _describe(one: MetadataDifference) -> str:
-    """Return where a difference is, what is recorded, and what is there."""
-    where = "/".join(filter(None, (one.partition, one.file))) or "the whole table"
-    column = f", column {one.column}" if one.column else ""
-    key = f", key {one.key}" if one.key is not None else ""
-    return f"{where}{column}{key}: recorded: {one.recorded}; actual: {one.actual}"
 
 
 def _summarize(tables: Sequence[TableVerification], selection: Selection | None) -> str:

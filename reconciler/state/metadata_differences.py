@@ -15,6 +15,8 @@ LOST_FILE: Final = (
     "a read of now needs the file, which is not there: readers that list files by the metadata "
     "table fail, and others lose its rows"
 )
+#: what is there instead of an entry, where a file of the metadata table cannot be read
+DAMAGED_FILE: Final = "a damaged file"
 #: most differences of a metadata partition that are named; further ones are only counted
 MAX_NAMED: Final = 100_000
 #: most reasons why something was not compared that are named
@@ -40,6 +42,18 @@ class MetadataDifference:
     recorded: str
     actual: str
     effect: str
+
+
+def describe_difference(one: MetadataDifference) -> str:
+    """Return where a difference is, what is recorded and what is there, or a file's damage."""
+    if one.actual == DAMAGED_FILE:
+        is_path = one.file.startswith(".hoodie/")
+        folder = "" if is_path else f".hoodie/metadata/{one.metadata_partition}/"
+        return f"{folder}{one.file}: {one.recorded}"
+    where = "/".join(filter(None, (one.partition, one.file))) or "the whole table"
+    column = f", column {one.column}" if one.column else ""
+    key = f", key {one.key}" if one.key is not None else ""
+    return f"{where}{column}{key}: recorded: {one.recorded}; actual: {one.actual}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

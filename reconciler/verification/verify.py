@@ -21,7 +21,11 @@ from reconciler.hudi.metadata.sync_decisions import (
 )
 from reconciler.hudi.metadata.table import FILES
 from reconciler.hudi.table.properties import parse_rebuilt_partitions
-from reconciler.state.metadata_differences import CheckBuilder, MetadataVerification
+from reconciler.state.metadata_differences import (
+    DAMAGED_FILE,
+    CheckBuilder,
+    MetadataVerification,
+)
 from reconciler.state.observe import observe
 from reconciler.storage.paths import list_if_exists
 from reconciler.verification.bloom_filters import check_bloom_filters
@@ -241,6 +245,6 @@ def _add_damage(builder: CheckBuilder, damage: FormatError, effect: str) -> None
         "",
         damage.path.removeprefix(f"{ROOT}/{builder.metadata_partition}/"),
         recorded=damage.problem,
-        actual="a damaged file",
+        actual=DAMAGED_FILE,
         effect=effect,
     )

@@ -22,7 +22,13 @@ from reconciler.hudi.table.properties import parse_rebuilt_partitions
 from reconciler.planners.busy_instant import find_busy_instant
 from reconciler.plans.model import MetadataStep, Note
 from reconciler.spec.model import TableSpec
-from reconciler.state.metadata_differences import LOST_FILE, OWN_INDEX, MetadataVerification
+from reconciler.state.metadata_differences import (
+    DAMAGED_FILE,
+    LOST_FILE,
+    OWN_INDEX,
+    MetadataVerification,
+    describe_difference,
+)
 from reconciler.state.model import TableState
 
 RULE: Final = "metadata"
@@ -159,8 +165,7 @@ def _find_repairs(
         yield _Repair(
             partitions=tuple(sorted(live)),
             differences=total,
-            because=f"the file listing differs from the folders in {_count_entries(count)}"
-            f"{_give_example(found, (FILES,))}",
+            because=_explain_listing(found, count),
             lost_file=_find_lost_file(found),
             obstacle=_find_user_index(live),
             unbuildable=_find_unbuildable(found, live),
@@ -173,8 +178,7 @@ def _find_repairs(
             yield _Repair(
                 partitions=names,
                 differences=count,
-                because=f"{_name_wrong(found, names)} {_differ(found, names)} from the files in "
-                f"{_count_entries(count)}{_give_example(found, names)}",
+                because=_explain_index(found, names, count),
                 obstacle=_find_dependent(names, live),
                 unbuildable=_find_unbuildable(found, names),
             )
@@ -202,29 +206,38 @@ def _end_rebuild(found: MetadataVerification, unfinished: Sequence[str]) -> Iter
         )
 
 
-def _name_wrong(found: MetadataVerification, names: Collection[str]) -> str:
-    wrong = [name for name in names if found.count_differences((name,))]
-    return " and ".join(wrong)
-
-
-def _differ(found: MetadataVerification, names: Collection[str]) -> str:
-    wrong = [name for name in names if found.count_differences((name,))]
-    return "differs" if len(wrong) == 1 else "differ"
-
-
 def _count_entries(count: int) -> str:
     return "1 entry" if count == 1 else f"{count} entries"
+
+
+def _explain_listing(found: MetadataVerification, count: int) -> str:
+    """Return in words how the listing of files differs, with the first difference."""
+    example = _give_example(found, (FILES,))
+    if _is_damaged(found, (FILES,)):
+        return f"the file listing is damaged{example}"
+    return f"the file listing differs from the folders in {_count_entries(count)}{example}"
+
+
+def _explain_index(found: MetadataVerification, names: Collection[str], count: int) -> str:
+    """Return in words how indexes that belong together differ, with the first difference."""
+    wrong = [name for name in names if found.count_differences((name,))]
+    subject, example = " and ".join(wrong), _give_example(found, names)
+    if _is_damaged(found, names):
+        return f"{subject} {'is' if len(wrong) == 1 else 'are'} damaged{example}"
+    verb = "differs" if len(wrong) == 1 else "differ"
+    return f"{subject} {verb} from the files in {_count_entries(count)}{example}"
+
+
+def _is_damaged(found: MetadataVerification, names: Collection[str]) -> bool:
+    """Return whether all that differs is files of the metadata table that cannot be read."""
+    said = {one.actual for one in found.differences if one.metadata_partition in names}
+    return said == {DAMAGED_FILE}
 
 
 def _give_example(found: MetadataVerification, names: Collection[str]) -> str:
     """Return the first difference in words."""
     first = next((one for one in found.differences if one.metadata_partition in names), None)
-    if first is None:
-        return ""
-    where = "/".join(filter(None, (first.partition, first.file)))
-    column = f", column {first.column}" if first.column else ""
-    key = f", key {first.key}" if first.key is not None else ""
-    return f" ({where}{column}{key}: recorded: {first.recorded}; actual: {first.actual})"
+    return "" if first is None else f" ({describe_difference(first)})"
 
 
 def _find_unbuildable(found: MetadataVerification, names: Collection[str]) -> dict[str, str]:

@@ -115,3 +115,21 @@ def test_many_differences_are_shortened_unless_all_are_wanted():
 
 def test_the_exit_code_is_that_of_the_table():
     assert [3, 1, 0] == [table.exit_code for table in (DIFFERENT, FAILED, EQUAL)]
+
+
+def test_one_difference_and_a_damaged_file_read_well():
+    damage = difference(1, partition="", recorded="is cut", actual="a damaged file")
+    table = TableVerification(name="t", path="/t", found=verification([damage]))
+    text = verification_text([table], Terminal())
+
+    assert "9 ranges compared, 1 differs\n" in text
+    assert ".hoodie/metadata/column_stats/f1.parquet: is cut\n" in text
+    assert "actual" not in text
+
+
+def test_a_table_without_metadata_table_has_nothing_to_compare():
+    table = TableVerification(name="t", path="/t", found=MetadataVerification(instant="1"))
+
+    assert "  = nothing to compare  the table has no metadata" in verification_text(
+        [table], Terminal()
+    )

@@ -9,6 +9,7 @@ from reconciler.hudi.timeline.instant import Instant
 from reconciler.planners.metadata.planner import plan_metadata
 from reconciler.spec.model import MetadataUpkeep, TableSpec
 from reconciler.state.metadata_differences import (
+    DAMAGED_FILE,
     LOST_FILE,
     CheckBuilder,
     MetadataVerification,
@@ -265,3 +266,21 @@ def test_entries_of_lost_files_stay_as_nothing_else_tells_that_rows_are_lost(rep
     (warning,) = decision.warnings
     assert "p=1/b is gone" in warning.because
     assert "restore the file" in warning.because
+
+
+def test_a_damaged_file_of_the_metadata_table_is_a_reason_of_its_own():
+    checks, differences = [], []
+    for name, file in (("column_stats", "a.hfile"), ("record_index", ".hoodie/metadata/x")):
+        builder = CheckBuilder(metadata_partition=name, unit="key")
+        builder.add("wrong", "", file, recorded="is cut", actual=DAMAGED_FILE, effect="c")
+        check, listed = builder.build()
+        checks.append(check)
+        differences += listed
+    state = State(MetadataVerification(checks=tuple(checks), differences=tuple(differences)))
+
+    said = [step.because for step in plan_metadata(spec(), state).steps]
+
+    assert said == [
+        "column_stats is damaged (.hoodie/metadata/column_stats/a.hfile: is cut)",
+        "record_index is damaged (.hoodie/metadata/x: is cut)",
+    ]
