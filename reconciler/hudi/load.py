@@ -60,15 +60,20 @@ def load_properties(storage: Storage) -> TableProperties:
 def load_metadata_properties(storage: Storage) -> TableProperties:
     """Read the properties of the metadata table, with folders relative to the data table's root.
 
-    Raises FormatError if they are missing or damaged.
+    Their backup counts while a writer replaces them, as in ``load_properties``. Raises FormatError
+    if they are missing or damaged.
     """
     path = f"{METADATA_ROOT}/{PROPERTIES}"
-    try:
-        raw = parse_java_properties(storage.read(path), path)
-    except NotFoundError:
+    for found in (path, f"{METADATA_ROOT}/{_BACKUP}", path):
+        try:
+            raw = parse_java_properties(storage.read(found), found)
+            break
+        except NotFoundError:
+            continue
+    else:
         raise FormatError(
             path, "is missing, although the table has a metadata table", "let Hudi rebuild it"
-        ) from None
+        )
     # its base files are HFiles, which concerns nobody who asks for its timeline
     own = TableProperties.from_raw({**raw, "hoodie.table.base.file.format": "PARQUET"}, path)
     return replace(

@@ -8,7 +8,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError, VanishingFilesError
-from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.hudi.load import load_metadata_properties, load_properties, load_timeline
 from reconciler.hudi.metadata.index_definitions import read_defined_columns
 from reconciler.hudi.metadata.indexed_columns import read_indexed_columns
 from reconciler.hudi.metadata.own_timeline import ROOT
@@ -166,6 +166,7 @@ class _TableCheck:
         if FILES not in self.table.properties.metadata_partitions:
             return
         try:
+            load_metadata_properties(self.table.storage)  # Hudi opens the metadata table by them
             yield check_listing(self.table)
         except FormatError as damage:
             if self.repair == "report" or not damage.path.startswith(ROOT):

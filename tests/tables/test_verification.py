@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.errors import BlockedError, ReconcilerError, VanishingFilesError
+from reconciler.errors import BlockedError, FormatError, ReconcilerError, VanishingFilesError
 from reconciler.hudi.files.names import BaseName
+from reconciler.spec.model import MetadataUpkeep, TableSpec
 from reconciler.state.metadata_differences import LOST_FILE
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
@@ -319,6 +320,22 @@ def test_a_damaged_index_differs_as_a_whole_and_the_others_are_compared(indexed)
 
     assert {"record_index"} == {one.metadata_partition for one in found.differences}
     assert {"readers and writers that use this index fail"} == {o.effect for o in found.differences}
+
+
+def test_a_metadata_table_without_its_properties_differs_as_no_writer_opens_it(tmp_path):
+    indexed = Indexed("1.2.0", tmp_path)
+    path = indexed.folder / ".hoodie/metadata/.hoodie/hoodie.properties"
+    backup = path.rename(path.with_name("hoodie.properties.backup"))
+    spec = TableSpec(name="t", path=str(tmp_path), metadata=MetadataUpkeep(repair="rebuild"))
+    storage = ReadOnlyStorage(open_storage(str(indexed.folder)))
+
+    assert () == verify_metadata(storage, spec).differences
+    backup.unlink()
+
+    (found,) = verify_metadata(storage, spec).differences
+    assert found.recorded == "is missing, although the table has a metadata table"
+    with pytest.raises(FormatError, match=r"\.hoodie/metadata/\.hoodie/hoodie\.properties"):
+        verify_metadata(storage, None)
 
 
 # --- the table's own index -----------------------------------------------------------------------
