@@ -19,6 +19,8 @@ def describe_repair(outcome: StepOutcome, done: MetadataOutcome) -> str:
     if done.dropped:
         names = "the metadata table" if FILES in done.dropped else " and ".join(done.dropped)
         return f"dropped {names}; readers list and open files instead{took}"
+    if done.compared == 0 and not outcome.differences:
+        return "nothing to verify"
     if done.compared is not None:
         entries = words.format_number(done.compared)
         found = "new differences" if outcome.differences else "no new difference"
