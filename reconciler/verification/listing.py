@@ -23,10 +23,15 @@ from reconciler.hudi.files.table_files import (
     make_present_keys,
 )
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
-from reconciler.hudi.load import load_archived_instants, load_metadata_listing
+from reconciler.hudi.load import (
+    load_archived_instants,
+    load_metadata_listing,
+    read_instant_file,
+)
 from reconciler.hudi.metadata.table import FILES
 from reconciler.hudi.timeline.active import Timeline
-from reconciler.hudi.timeline.instant import WRITES
+from reconciler.hudi.timeline.commit import WriteFootprint
+from reconciler.hudi.timeline.instant import COMMITS, WRITES
 from reconciler.state.metadata_differences import LOST_FILE, CheckBuilder
 from reconciler.verification.checked_table import CheckedTable
 from reconciler.verification.lost_files import find_lost_files
@@ -68,6 +73,7 @@ def _add_ghosts(
     }
     is_lost = find_lost_files(table.state, table.properties, listed, rows)
     is_lost[is_lost] = find_committed_files(table, listed, rows[is_lost])
+    is_lost[is_lost] = _find_named_files(table, listed, rows[is_lost])
     for row, lost in zip(rows.tolist(), is_lost.tolist(), strict=True):
         partition, name = listed.partitions[listed.partition[row]], listed.name[row].as_py()
         if (partition, name) not in removed:
@@ -145,6 +151,33 @@ def find_committed_files(table: CheckedTable, files: TableFiles, rows: Integers)
         done |= older & {instant.requested for instant in archived}
     is_done = np.array([instant in done for instant in files.instants], np.bool_)
     mask: Mask = is_done[files.instant[rows]] if len(rows) else np.zeros(0, np.bool_)
+    return mask
+
+
+def _find_named_files(table: CheckedTable, files: TableFiles, rows: Integers) -> Mask:
+    """Return a mask of files that their completed write does not deny.
+
+    A writer that came back when its write was completed by another may have listed files that were
+    never committed. What an archived write named is not read, and log files of version 6 do not
+    name their write: such files may have been committed.
+    """
+    completed = {
+        file.instant.requested: file for file in table.state.timeline.completed_files(COMMITS)
+    }
+    named: dict[str, frozenset[tuple[str, str]]] = {}
+    mask = np.ones(len(rows), np.bool_)
+    for nth, row in enumerate(rows.tolist()):
+        instant = files.instants[files.instant[row]]
+        is_told = (
+            files.kind[row] == FileKind.BASE or table.state.table_version >= LOGS_BY_COMPLETION
+        )
+        if not is_told or instant not in completed:
+            continue
+        if instant not in named:
+            content = read_instant_file(table.storage, table.properties, completed[instant])
+            named[instant] = WriteFootprint.parse(*content).files
+        file = (files.partitions[files.partition[row]], files.name[row].as_py())
+        mask[nth] = file in named[instant]
     return mask
 
 
