@@ -255,13 +255,24 @@ def test_a_damaged_or_missing_input_is_named_and_nothing_is_published(it, how):
     else:
         path.unlink()
 
-    result = it.apply(it.plan())
+    result = it.apply(plan)
 
     (outcome,) = result.tables[0].outcomes
     assert (5, "failed") == (result.exit_code, outcome.how)
     (warning,) = outcome.warnings
     assert ("compaction", True) == (warning.rule, f"a/{name}: " in warning.because)
     assert (REQUESTED, [], []) == (it.list_states(), it.list_written(), it.list_leftovers())
+
+
+def test_no_plan_promises_to_finish_a_compaction_without_its_input(it):
+    name = get_step(it.plan()).groups.base.to_pylist()[0]
+    (it.table / "a" / name).unlink()
+    (table,) = it.plan().tables
+
+    (note,) = [note.because for note in table.warnings if note.rule == "pendingCompaction"]
+    assert () == table.steps
+    assert f"it cannot be finished here: a/{name}: is missing" in note
+    assert note.endswith("(1 file in all); restore it, or roll the compaction back")
 
 
 def test_a_log_file_that_was_cut_off_is_named_before_its_rows_are_lost(it):

@@ -31,6 +31,7 @@ from reconciler.hudi.timeline.active import Timeline
 from reconciler.planners.reasons import pluralize
 from reconciler.planners.recovery.resume_compaction import (
     build_compaction_groups,
+    explain_missing_input,
     find_compaction,
 )
 from reconciler.plans.groups import group_of_slices
@@ -66,6 +67,9 @@ def resume_compactions(session: ApplySession, fresh: FreshPlan) -> Iterator[Step
         pending = find_compaction(fresh.state, step.instant)
         assert pending is not None, "it was listed"
         if step.instant not in planned:
+            if missing := explain_missing_input(pending, fresh.state):
+                yield make_failed_outcome(pending.instant, missing)
+                continue
             raise BusyError(
                 f"{session.name}: a fresh plan does not finish compaction {step.instant}: plan "
                 "again"

@@ -78,7 +78,20 @@ def find_compaction(state: TableState, instant: str) -> PendingCompaction | None
 
 def find_obstacle(pending: PendingCompaction, state: TableState) -> str:
     """Return why a compaction cannot be executed here; empty if nothing is known against it."""
-    return next(_find_obstacles(pending, state), "")
+    return explain_missing_input(pending, state) or next(_find_obstacles(pending, state), "")
+
+
+def explain_missing_input(pending: PendingCompaction, state: TableState) -> str:
+    """Return that input files of a compaction do not exist; empty if all are there."""
+    keys = [f"{one.partition}/{name}" for one in pending.operations for name in _list_inputs(one)]
+    lost = [key for key, size in zip(keys, _find_sizes(keys, state), strict=True) if size < 0]
+    if not lost:
+        return ""
+    files = pluralize(len(lost), "file")
+    return (
+        f"{lost[0].removeprefix('/')}: is missing, although a pending compaction names it "
+        f"({files} in all); restore it, or roll the compaction back"
+    )
 
 
 def list_merged_logs(operation: CompactionOperation) -> tuple[str, ...]:
@@ -182,7 +195,8 @@ def _explain_stay(pending: PendingCompaction, spec: TableSpec, state: TableState
     if has_no_lock(spec):
         return "without a lock it cannot be known to be left behind; configure concurrency.lock"
     if obstacle := find_obstacle(pending, state):
-        remedy = "" if _REMEDY in obstacle else f"; {_REMEDY} run it"
+        is_lost = bool(explain_missing_input(pending, state))
+        remedy = "" if is_lost or _REMEDY in obstacle else f"; {_REMEDY} run it"
         return f"it cannot be finished here: {obstacle}{remedy}"
     return ""
 
@@ -247,14 +261,22 @@ def _describe_hold(pending: PendingCompaction, state: TableState) -> str:
 
 def _sum_sizes(operations: Sequence[CompactionOperation], state: TableState) -> Integers:
     """Return per operation the bytes of its existing files."""
-    named = [
-        [*([one.base_file] if one.base_file else []), *list_merged_logs(one)] for one in operations
-    ]
+    named = [_list_inputs(one) for one in operations]
     keys = [
         f"{operation.partition}/{name}"
         for operation, names in zip(operations, named, strict=True)
         for name in names
     ]
-    sizes = np.maximum(find_sizes(state.files, to_arrow(keys)), 0)
+    sizes = np.maximum(_find_sizes(keys, state), 0)
     owners = np.repeat(np.arange(len(operations)), [len(names) for names in named])
     return np.bincount(owners, weights=sizes, minlength=len(operations)).astype(np.int64)
+
+
+def _find_sizes(keys: Sequence[str], state: TableState) -> Integers:
+    """Return the bytes of files by partition and name, -1 for one that does not exist."""
+    return find_sizes(state.files, to_arrow(keys))
+
+
+def _list_inputs(operation: CompactionOperation) -> list[str]:
+    base = [operation.base_file] if operation.base_file else []
+    return [*base, *list_merged_logs(operation)]
