@@ -41,6 +41,15 @@ TRUE_TABLES = (
     "v8_index",
     "v9_mor_part",
 )
+#: parts of the names of other tables, and why they are not compared
+NOT_TRUE = {
+    **dict.fromkeys(
+        ("lying", "every_type", "columns_added"), "Hudi's own entries lose rows; see below"
+    ),
+    "archival": "its data files are empty, because an archival reads none",
+    "compacting/1.0.2": "Hudi 1.0.2 computes partition_stats of log files without the base file of "
+    "their pending compaction",
+}
 
 
 @lru_cache
@@ -103,8 +112,9 @@ def indexed(request, tmp_path):
     "name", [*TRUE_TABLES, *(long(name) for name in list_tables() if name not in TRUE_TABLES)]
 )
 def test_nothing_differs_where_hudi_tells_the_truth(name, tmp_path):
-    if "lying" in name or "every_type" in name or "columns_added" in name:
-        pytest.skip("Hudi's own entries of these tables lose rows; see below")
+    for part, why in NOT_TRUE.items():
+        if part in name:
+            pytest.skip(why)
     for storage in open_tables(name, tmp_path):
         if name == "v6_restore_pending":
             with pytest.raises(BlockedError, match="restore"):
