@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 
 from reconciler.planners.cluster import notes
 from tests.golden import Golden
+
+#: how long an example takes tells what else the machine does, and nothing about the law
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: Any) -> None:
