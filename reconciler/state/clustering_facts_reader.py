@@ -140,12 +140,16 @@ class _FactsReader:
         return bool(self.clustering.columns) and not when.always and is_used
 
     def _find_candidates(self) -> Integers:
-        """Return the rows of current base files in the partitions that the spec selects."""
+        """Return the rows of current base files in the partitions that the spec selects.
+
+        What a pending compaction has written so far is not read: it may be half a file.
+        """
         files, view = self.state.files, self.state.view
         out = find_excluded_partitions(self.state.partitions, self.clustering.partitions)
         known = set(self.state.partitions)
         is_in = np.array([p in known and p not in out for p in files.partitions], np.bool_)
-        is_base = (view.is_newest & view.is_live)[view.row_slice] & (files.kind == FileKind.BASE)
+        is_read = (view.is_newest & view.is_live & ~view.is_phantom)[view.row_slice]
+        is_base = is_read & (files.kind == FileKind.BASE)
         return np.flatnonzero(is_base & is_in[files.partition])
 
     def _read_bounds(self, candidates: Integers) -> tuple[tuple[Any, Any], ...] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from uuid import uuid4
 
 import fastavro
 import pytest
@@ -188,3 +189,17 @@ def test_a_compaction_that_the_plan_finishes_needs_nobody_else_and_skips_no_grou
     page = plan_markdown(plan)
     assert "Nothing is removed or rewritten that this plan does not name." in page
     assert "its group is skipped" not in page
+
+
+def test_what_a_compactor_has_written_so_far_is_no_damaged_file(tmp_path):
+    more = "  clustering: {columns: [ts], when: {overlapAbove: 1}}\n"
+    it = make_compacting("1.2.0", tmp_path / "t", pending="{compaction: report}", more=more)
+    for group in it.state().pending_compactions[0].operations:
+        new = it.table / group.partition / f"{group.file_id}_9-9-9_{it.instant}.parquet"
+        new.write_bytes(b"PAR1")
+        (new.parent / f"{uuid4()}-0_9-9-8_{group.base_instant}.parquet").write_bytes(b"")
+    (table,) = it.plan().tables
+
+    (note,) = [note.because for note in table.warnings if note.rule == "damagedFile"]
+    assert it.instant not in note
+    assert "_9-9-8_" in note
