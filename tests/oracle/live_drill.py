@@ -188,9 +188,10 @@ class LiveTable:
     def run(self, seconds: float) -> None:
         """Let all of them work for a while; raises what went wrong."""
         self.write(kill_after_s=None)
+        keepers = [Keeper(self.folder)]
         threads = [
             threading.Thread(target=self._repeat, args=(work,), daemon=True)
-            for work in (self._write_sometimes_killed, self._keep(), self._look)
+            for work in (self._write_sometimes_killed, self._keep(keepers), self._look)
         ]
         for thread in threads:
             thread.start()
@@ -200,6 +201,7 @@ class LiveTable:
         self._stop.set()
         for thread in threads:
             thread.join(400)
+        keepers.pop().close()
         if self.problems:
             raise self.problems[0]
 
@@ -299,14 +301,14 @@ class LiveTable:
         is_killed = self.random.random() < 0.35
         self.write(kill_after_s=self.random.uniform(0.1, 6) if is_killed else None)
 
-    def _keep(self) -> Any:
+    def _keep(self, keepers: list[Keeper]) -> Any:
         """Return what runs reconciler once, in a process that is killed in every third run."""
-        random, keepers = Random(self.random.random()), [Keeper(self.folder)]
+        random = Random(self.random.random())
 
         def keep() -> None:
             keeper = keepers[-1]
             if keeper.has_ended:
-                keeper.close()
+                keepers.pop().close()
                 keepers.append(Keeper(self.folder))
                 return
             is_killed = random.random() < 0.35
