@@ -74,7 +74,7 @@ def test_workers_without_packages_get_the_drivers_for_a_write_and_an_apply(proje
     assert 1 == refused.code
     assert (
         f"error: Spark's workers (python3) lack numpy, pyarrow, xxhash on {hosts}; send the "
-        "driver's with --ship (spark.reconciler.ship=true), install hudi-reconciler"
+        "driver's with --ship (spark.reconciler.ship=true), install these packages there, or set "
     ) in refused.err
     assert [0, 0] == [done.code for done in written], written
     assert "packing 6 packages of the driver for Spark's workers" in written[0].err
