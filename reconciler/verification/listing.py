@@ -155,23 +155,19 @@ def find_committed_files(table: CheckedTable, files: TableFiles, rows: Integers)
 
 
 def _find_named_files(table: CheckedTable, files: TableFiles, rows: Integers) -> Mask:
-    """Return a mask of files that their completed write does not deny.
+    """Return a mask of files; False for base files that their completed write does not name.
 
-    A writer that came back when its write was completed by another may have listed files that were
-    never committed. What an archived write named is not read, and log files of version 6 do not
-    name their write: such files may have been committed.
+    A writer that comes back when another has completed its write lists files in the metadata table
+    that were never committed. Of log files that is not asked, because a commit may name only one of
+    several, and not of archived writes.
     """
-    completed = {
-        file.instant.requested: file for file in table.state.timeline.completed_files(COMMITS)
-    }
+    done = table.state.timeline.completed_files(COMMITS)
+    completed = {file.instant.requested: file for file in done}
     named: dict[str, frozenset[tuple[str, str]]] = {}
     mask = np.ones(len(rows), np.bool_)
     for nth, row in enumerate(rows.tolist()):
         instant = files.instants[files.instant[row]]
-        is_told = (
-            files.kind[row] == FileKind.BASE or table.state.table_version >= LOGS_BY_COMPLETION
-        )
-        if not is_told or instant not in completed:
+        if files.kind[row] != FileKind.BASE or instant not in completed:
             continue
         if instant not in named:
             content = read_instant_file(table.storage, table.properties, completed[instant])

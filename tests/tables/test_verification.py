@@ -14,6 +14,7 @@ import pytest
 from reconciler.errors import BlockedError, FormatError, ReconcilerError, VanishingFilesError
 from reconciler.hudi.files.names import BaseName
 from reconciler.spec.model import MetadataUpkeep, TableSpec
+from reconciler.state.current_files import find_newest_logs
 from reconciler.state.metadata_differences import LOST_FILE
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
@@ -200,6 +201,19 @@ def test_a_file_that_reads_need_and_that_is_gone_is_told_from_others(indexed):
 
     assert effects[indexed.base.name] == LOST_FILE
     assert effects[old] != LOST_FILE
+
+
+def test_a_log_file_that_is_gone_is_lost_even_if_its_commit_names_another(tmp_path):
+    (storage,) = open_tables("v9_mor_part", tmp_path)
+    state = observe(storage, None, observed_ms=0)
+    row = find_newest_logs(state.view)[0]
+    partition, name = state.files.partitions[state.files.partition[row]], state.files.name[row]
+    other = name.as_py().replace(".log.1_", ".log.2_", 1)
+    MetadataLiar(Path(storage.location)).list_file(partition, other, 10)
+
+    (found,) = verify_metadata(storage, None).differences
+
+    assert (other, LOST_FILE) == (found.file, found.effect)
 
 
 @pytest.mark.parametrize("name", ["v6_cow_part", "v9_index"])
