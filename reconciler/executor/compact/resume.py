@@ -20,7 +20,6 @@ from reconciler.executor.compact.publish import begin_again
 from reconciler.executor.compact.unplanned_logs import read_unplanned_logs
 from reconciler.executor.compact.work import (
     CompactionWork,
-    find_missing_files,
     measure_inputs,
 )
 from reconciler.executor.failed_write_execution import find_limits
@@ -28,7 +27,6 @@ from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.timeline.active import Timeline
-from reconciler.planners.reasons import pluralize
 from reconciler.planners.recovery.resume_compaction import (
     build_compaction_groups,
     explain_missing_input,
@@ -36,7 +34,6 @@ from reconciler.planners.recovery.resume_compaction import (
 )
 from reconciler.plans.groups import group_of_slices
 from reconciler.plans.model import ResumeStep
-from reconciler.rewrite.compaction import MISSING
 from reconciler.rewrite.facts import read_table_facts
 from reconciler.state.pending_compaction import PendingCompaction
 from reconciler.transaction.recovery.abandoned_services import require_lock, take_over_service
@@ -67,7 +64,7 @@ def resume_compactions(session: ApplySession, fresh: FreshPlan) -> Iterator[Step
         pending = find_compaction(fresh.state, step.instant)
         assert pending is not None, "it was listed"
         if step.instant not in planned:
-            if missing := explain_missing_input(pending, fresh.state):
+            if missing := explain_missing_input(pending.operations, fresh.state):
                 yield make_failed_outcome(pending.instant, missing)
                 continue
             raise BusyError(
@@ -139,9 +136,8 @@ def _find_problem(session: ApplySession, work: CompactionWork) -> str | None:
     """Return why the input files cannot be merged, as far as nothing of them has to be read."""
     if work.facts.merge_refusal:
         return work.facts.merge_refusal
-    if lost := find_missing_files(work):
-        files = pluralize(len(lost), "file")
-        return f"{lost[0]}: {MISSING} ({files} in all); restore it, or roll the compaction back"
+    if missing := explain_missing_input(work.operations, work.state):
+        return missing
     groups = build_compaction_groups(work.operations, work.state, "")
     cut = find_cut_logs(session.storage, session.properties, work.state, groups)
     return next((f"partition {path!r}: {why}" for (path, _), why in cut.items()), None)

@@ -109,11 +109,6 @@ def make_slices(work: CompactionWork) -> tuple[SliceToCompact, ...]:
     return tuple(slices)
 
 
-def find_missing_files(work: CompactionWork) -> tuple[str, ...]:
-    """Return the paths of input files that the table does not have."""
-    return tuple(path for path, size in work.sizes.items() if size < 0)
-
-
 def check_results(
     work: CompactionWork, results: Sequence[CompactedSlice]
 ) -> tuple[CompactedSlice, ...]:

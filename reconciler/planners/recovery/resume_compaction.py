@@ -78,12 +78,13 @@ def find_compaction(state: TableState, instant: str) -> PendingCompaction | None
 
 def find_obstacle(pending: PendingCompaction, state: TableState) -> str:
     """Return why a compaction cannot be executed here; empty if nothing is known against it."""
-    return explain_missing_input(pending, state) or next(_find_obstacles(pending, state), "")
+    missing = explain_missing_input(pending.operations, state)
+    return missing or next(_find_obstacles(pending, state), "")
 
 
-def explain_missing_input(pending: PendingCompaction, state: TableState) -> str:
+def explain_missing_input(operations: Sequence[CompactionOperation], state: TableState) -> str:
     """Return that input files of a compaction do not exist; empty if all are there."""
-    keys = [f"{one.partition}/{name}" for one in pending.operations for name in _list_inputs(one)]
+    keys = [f"{one.partition}/{name}" for one in operations for name in _list_inputs(one)]
     lost = [key for key, size in zip(keys, _find_sizes(keys, state), strict=True) if size < 0]
     if not lost:
         return ""
@@ -194,9 +195,10 @@ def _explain_stay(pending: PendingCompaction, spec: TableSpec, state: TableState
     """Return why a compaction that would be finished stays; empty if it does not."""
     if has_no_lock(spec):
         return "without a lock it cannot be known to be left behind; configure concurrency.lock"
-    if obstacle := find_obstacle(pending, state):
-        is_lost = bool(explain_missing_input(pending, state))
-        remedy = "" if is_lost or _REMEDY in obstacle else f"; {_REMEDY} run it"
+    if missing := explain_missing_input(pending.operations, state):
+        return f"it cannot be finished here: {missing}"
+    if obstacle := next(_find_obstacles(pending, state), ""):
+        remedy = "" if _REMEDY in obstacle else f"; {_REMEDY} run it"
         return f"it cannot be finished here: {obstacle}{remedy}"
     return ""
 
