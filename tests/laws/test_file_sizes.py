@@ -17,11 +17,11 @@ import reconciler
 from reconciler.hudi.files.table_files import build_files
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.layout.sizing.record_size import RecordSize
-from reconciler.planners.cluster.candidates import find_candidates
 from reconciler.planners.cluster.passes import build_pass_metadata, count_passes
 from reconciler.planners.cluster.planner import plan_clustering
 from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.planners.known_statistics import KnownStatistics
+from reconciler.planners.newest_slices import find_candidates
 from reconciler.spec.model import ClusteringBudget, FileSizes, SizeTrigger, TableSpec
 from reconciler.state.clustering_facts import ClusteringFacts
 from reconciler.state.clustering_layout import ClusteringLayout, PastClustering

@@ -9,7 +9,7 @@ import pytest
 
 import reconciler
 from reconciler.planners.cluster import notes
-from reconciler.planners.cluster.candidates import find_candidates
+from reconciler.planners.newest_slices import find_candidates
 from tests.command import run
 from tests.oracle import clustered_checks
 from tests.oracle.clustered_tables import Shape, SubjectCache

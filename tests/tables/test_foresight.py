@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.errors import StorageError
 from reconciler.hudi.load import load_properties
-from reconciler.planners.cluster.candidates import find_candidates
+from reconciler.planners.newest_slices import find_candidates
 from reconciler.planners.prediction.current_reads import measure_reads
 from reconciler.planners.prediction.forecast import choose_samples
 from reconciler.spec.model import IndexColumns, Query, TableSpec

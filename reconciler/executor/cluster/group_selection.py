@@ -19,7 +19,7 @@ from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.executor.outcomes import ClusterOutcome, LeftGroup
 from reconciler.hudi.files.bucket_ids import find_bucket_ids
 from reconciler.hudi.files.view import find_group_codes
-from reconciler.planners.cluster.candidates import CandidateSlices, find_candidates
+from reconciler.planners.newest_slices import CandidateSlices, find_candidates, find_slices
 from reconciler.plans.groups import group_of_slices, slice_paths
 from reconciler.plans.model import Rewrites
 from reconciler.state.model import TableState
@@ -48,25 +48,26 @@ class GroupSelection:
         return ClusterOutcome(left=self.left, gone=self.gone)
 
 
-def select_groups(
+def select_groups(  # noqa: PLR0913 (what is known of the groups)
     reviewed: Rewrites,
     state: TableState,
     *,
     own: str | None = None,
+    but_writes: bool = False,
     done: Collection[str] = (),
     refusal: str = "",
     damage: DamagedFiles = DamagedFiles(),  # noqa: B008 (frozen)
 ) -> GroupSelection:
     """Return the groups whose slices are still as they were reviewed, and why others stay.
 
-    ``own``: the pending clustering that holds these slices itself. ``done``: completed clusterings
+    ``own``: the pending clustering that holds these slices itself. ``but_writes``: slices that a
+    pending write has written to may run. ``done``: completed clusterings
     of this very plan; what they replaced is done, while what any other write replaced stays.
     ``refusal``: why slices with log files of this table cannot be merged, empty if they can.
     """
     candidates = find_candidates(state)
     keys = slice_paths(reviewed)
-    indices = pc.index_in(keys, value_set=_make_keys(candidates))
-    rows = to_numpy(indices.fill_null(-1)).astype(np.int64)
+    rows = find_slices(candidates, keys)
     because = _Reasons(len(keys))
     by = _find_replacing_instants(reviewed, state)
     is_done = _find_done(reviewed, state, by, done)
@@ -77,7 +78,12 @@ def select_groups(
         ),
     )
     because.note(rows < 0, lambda at: f"file group {_get_file_id(reviewed, at)} is no longer there")
-    _note_pending(because, reviewed, candidates, rows, own)
+    ignored = [
+        code
+        for code, (rule, instant) in enumerate(candidates.holders)
+        if instant == own or (but_writes and rule == "pendingWrite")
+    ]
+    _note_pending(because, reviewed, candidates, rows, ignored)
     _note_lost_files(because, reviewed, damage.lost)
     _note_changed(because, reviewed, candidates, rows)
     _note_unreadable(because, reviewed, refusal)
@@ -167,10 +173,10 @@ def _note_pending(
     reviewed: Rewrites,
     slices: CandidateSlices,
     rows: Integers,
-    own: str | None,
+    ignored: Sequence[int],
 ) -> None:
+    """Note slices with a holder; ``ignored``: codes of those that do not count."""
     holder = np.where(rows >= 0, slices.holder[rows], -1) if len(slices) else np.full(len(rows), -1)
-    own_codes = [code for code, (_, instant) in enumerate(slices.holders) if instant == own]
 
     def says(at: int) -> str:
         rule, instant = slices.holders[int(holder[at])]
@@ -178,7 +184,7 @@ def _note_pending(
             f"{_PENDING_REASONS[rule].format(instant)} its file group {_get_file_id(reviewed, at)}"
         )
 
-    because.note((holder >= 0) & ~np.isin(holder, own_codes), says)
+    because.note((holder >= 0) & ~np.isin(holder, ignored), says)
 
 
 def _note_changed(
@@ -279,13 +285,6 @@ def _find_done(
 def _split_keys(keys: Any) -> list[tuple[str, str]]:
     split = (key.rpartition("/") for key in keys.to_pylist())
     return [(partition, file_id) for partition, _, file_id in split]
-
-
-def _make_keys(candidates: CandidateSlices) -> Any:
-    files = candidates.view.files
-    folders = to_arrow(files.partitions).take(to_arrow(candidates.partition))
-    ids = files.group_id.take(to_arrow(candidates.group))
-    return pc.binary_join_element_wise(folders, ids, "/")
 
 
 def _join_logs(candidates: CandidateSlices) -> Any:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from reconciler.errors import UnsupportedError
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions, read_slice
 from reconciler.hudi.files.names import make_file_path
-from reconciler.planners.cluster.candidates import find_candidates
+from reconciler.planners.newest_slices import find_candidates
 from reconciler.rewrite.facts import read_table_facts
 from reconciler.state.model import TableState
 from reconciler.storage.api import Storage

@@ -15,11 +15,11 @@ import numpy as np
 from reconciler import units
 from reconciler.arrays import Integers, Mask, to_arrow
 from reconciler.hudi.files.bucket_ids import find_agreed_ids, find_bucket_ids
-from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups, concatenate_groups
 from reconciler.planners.cluster.passes import has_few_logs
 from reconciler.planners.cluster.slice_verdicts import SliceVerdicts
 from reconciler.planners.drift import UnfoldedBuckets
+from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.planners.reasons import pluralize
 from reconciler.spec.model import Clustering
 

@@ -10,7 +10,6 @@ import numpy as np
 from reconciler.arrays import Integers, Mask
 from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.planners.cluster.asked_boxes import AskedBoxes
-from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups, pack_next_fit
 from reconciler.planners.cluster.overlap import z_order_keys
 from reconciler.planners.cluster.passes import PassCounts
@@ -18,6 +17,7 @@ from reconciler.planners.cluster.read_model import BlockReads
 from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.planners.cluster.triggers import Triggers
 from reconciler.planners.column_ranges import ColumnRanges
+from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.spec.model import Clustering
 
 #: returns which groups are worth a rewrite, from their output files and, per slice, whether it is

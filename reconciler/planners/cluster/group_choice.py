@@ -14,7 +14,6 @@ import numpy as np
 
 from reconciler import units
 from reconciler.arrays import Integers, Mask
-from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.clustering_input import ClusteringInput
 from reconciler.planners.cluster.gain import PartitionGains, find_gains
 from reconciler.planners.cluster.grouping import SliceGroups, concatenate_groups, form_groups
@@ -30,6 +29,7 @@ from reconciler.planners.cluster.size_choice import (
 )
 from reconciler.planners.cluster.slice_verdicts import SINGLE_FILE, SliceVerdicts
 from reconciler.planners.cluster.triggers import find_unmeasured
+from reconciler.planners.newest_slices import CandidateSlices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,7 +14,6 @@ import numpy as np
 
 from reconciler.arrays import Codes, Floats, Integers, sort_unique
 from reconciler.layout.sizing.record_size import RecordSize
-from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.overlap import (
     FileBoxes,
     count_measurable_files,
@@ -24,6 +23,7 @@ from reconciler.planners.cluster.overlap import (
 )
 from reconciler.planners.cluster.planner import ClusteringDecision
 from reconciler.planners.column_ranges import ColumnRanges
+from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.plans.columns import build_dictionary, dictionary_codes
 from reconciler.plans.model import Rewrites
 from reconciler.spec.model import FileSizes

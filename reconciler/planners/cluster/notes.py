@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from reconciler import units
 from reconciler.planners.cluster.buckets import has_agreed_buckets
-from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.planners.cluster.slice_verdicts import RULES, format_slices
+from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.planners.reasons import format_bytes, pluralize
 from reconciler.plans.model import Finding, Note, Rewrites
 from reconciler.spec.model import Clustering

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.arrays import Codes, Floats, Integers, Mask, sort_unique
-from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.column_ranges import ColumnRanges
+from reconciler.planners.newest_slices import CandidateSlices
 
 #: least and greatest number of points per partition, and the limit of points times files
 _POINTS: Final = (32, 128)

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.slice_verdicts import SliceVerdicts
+from reconciler.planners.newest_slices import CandidateSlices
 
 _HOLDER_SENTENCES: Final = {
     "pendingCompaction": "compaction {} is going to rewrite its file group",

@@ -19,7 +19,6 @@ from reconciler.arrays import Integers, Mask
 from reconciler.planners.cluster.after_commits import NOTHING_TO_DO, check_after_commits
 from reconciler.planners.cluster.asked_boxes import AskedBoxes
 from reconciler.planners.cluster.buckets import BucketGroups, choose_buckets
-from reconciler.planners.cluster.candidates import CandidateSlices, build_rewrites, find_candidates
 from reconciler.planners.cluster.clustering_input import (
     ClusteringInput,
     MaxScanDemand,
@@ -51,8 +50,10 @@ from reconciler.planners.cluster.slice_verdicts import (
 )
 from reconciler.planners.cluster.triggers import Triggers, evaluate_triggers
 from reconciler.planners.known_statistics import KnownStatistics
+from reconciler.planners.newest_slices import CandidateSlices, find_candidates
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.reasons import format_bytes, pluralize
+from reconciler.planners.slice_rewrites import build_rewrites
 from reconciler.plans.model import Note, Rewrites
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions
@@ -347,7 +348,7 @@ def _build_decision(
     verdicts.decide("group", groups.members, because.__getitem__, group_of)
     return ClusteringDecision(
         layout=table.layout,
-        groups=build_rewrites(candidates, groups, outputs, because),
+        groups=build_rewrites(candidates, groups.members, groups.starts, outputs, because),
         candidates=candidates,
         rule=verdicts.rule,
         because=verdicts.because,

@@ -14,7 +14,7 @@ import numpy as np
 from reconciler.arrays import Integers, Mask
 from reconciler.layout.sizing.record_size import RecordSize, estimate_compacted_bytes
 from reconciler.layout.sizing.split_rule import SplitRule
-from reconciler.planners.cluster.candidates import CandidateSlices
+from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.spec.rules import find_large
 

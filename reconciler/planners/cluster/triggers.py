@@ -8,7 +8,6 @@ import numpy as np
 
 from reconciler import units
 from reconciler.arrays import Codes, Floats, Integers, Mask
-from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.overlap import (
     count_measurable_files,
     find_wide_files,
@@ -16,6 +15,7 @@ from reconciler.planners.cluster.overlap import (
 )
 from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.planners.column_ranges import ColumnRanges
+from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.planners.reasons import pluralize
 from reconciler.spec.model import ClusteringTrigger
 

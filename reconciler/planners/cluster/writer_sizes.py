@@ -13,8 +13,8 @@ import numpy as np
 
 from reconciler import units
 from reconciler.arrays import Integers
-from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.size_limits import SizeLimits
+from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.reasons import format_bytes, pluralize
 from reconciler.plans.model import Note

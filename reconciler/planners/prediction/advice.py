@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler import units
 from reconciler.planners.cluster.buckets import find_buckets
-from reconciler.planners.cluster.candidates import find_candidates
 from reconciler.planners.cluster.cluster_plan import plan_cluster_step
 from reconciler.planners.cluster.planner import decide_clustering
 from reconciler.planners.cluster.size_limits import find_split_rule
+from reconciler.planners.newest_slices import find_candidates
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.prediction.current_reads import measure_reads
 from reconciler.planners.prediction.forecast import describe_sample, forecast_queries
@@ -33,7 +33,7 @@ from reconciler.plans.model import Note
 from reconciler.spec.model import Clustering, ClusteringBudget, ClusteringTrigger, Query, TableSpec
 
 if TYPE_CHECKING:
-    from reconciler.planners.cluster.candidates import CandidateSlices
+    from reconciler.planners.newest_slices import CandidateSlices
     from reconciler.planners.prediction.current_reads import CurrentReads
     from reconciler.state.sampling.model import ForecastInput, RowSample, SampleRequest
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from reconciler.arrays import Integers, Mask, to_arrow
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
-from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.clustering_input import MaxScanDemand
+from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.planners.prediction.file_reads import FileReads, add_partition_values, find_reads
 from reconciler.spec.model import Query, TableSpec
 from reconciler.state.sampling.model import ForecastInput

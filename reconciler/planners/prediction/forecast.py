@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reconciler.layout.curves.row_layout import needed_sample_rows
-from reconciler.planners.cluster.candidates import find_candidates
 from reconciler.planners.cluster.clustering_input import MaxScanDemand, SimulatedGains
 from reconciler.planners.cluster.planner import ClusteringDecision, decide_clustering
+from reconciler.planners.newest_slices import find_candidates
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.prediction.current_reads import CurrentReads, find_demand, measure_reads
 from reconciler.planners.prediction.group_benefit import GroupBenefit, find_past_result

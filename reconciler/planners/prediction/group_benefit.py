@@ -14,8 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from reconciler.arrays import Floats, Integers, Mask
-from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups
+from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.planners.prediction.current_reads import MIN_GAIN
 from reconciler.planners.prediction.predicted_reads import (
     ForecastContext,

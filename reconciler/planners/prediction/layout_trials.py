@@ -34,7 +34,7 @@ from reconciler.state.sampling.model import ForecastInput, SampleRequest
 if TYPE_CHECKING:
     from reconciler.layout.sizing.record_size import RecordSize
     from reconciler.layout.sizing.split_rule import SplitRule
-    from reconciler.planners.cluster.candidates import CandidateSlices
+    from reconciler.planners.newest_slices import CandidateSlices
     from reconciler.planners.prediction.current_reads import CurrentReads
 
 #: greatest number of groups that are simulated

@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 
 from reconciler.arrays import Floats, Integers
-from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.planner import ClusteringDecision
 from reconciler.planners.cluster.size_limits import find_split_rule
+from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.prediction.current_reads import CurrentReads
 from reconciler.planners.prediction.sampled_group import SimulatedGroup

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from reconciler.arrays import Floats, Integers, Mask
 from reconciler.layout.curves.pseudo_random import count_sample_rows
 from reconciler.layout.sizing.record_size import RecordSize
-from reconciler.planners.cluster.candidates import CandidateSlices
+from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.state.sampling.model import RowSample, SampleRequest
 
 

@@ -17,8 +17,8 @@ from reconciler.hudi.timeline.plans import (
     InputSlice,
 )
 from reconciler.hudi.timeline.rollback import RollbackPlan
-from reconciler.planners.cluster.candidates import find_candidates
 from reconciler.planners.compose import plan_table
+from reconciler.planners.newest_slices import find_candidates
 from reconciler.planners.recovery.finish_clustering import (
     find_plan_split,
     plan_clustering_finishes,

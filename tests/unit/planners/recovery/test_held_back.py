@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, Instant, State
-from reconciler.planners.cluster.candidates import find_candidates
+from reconciler.planners.newest_slices import find_candidates
 from reconciler.planners.recovery.held_back import measure_held_back
 from reconciler.state.model import PendingCompactionGroup
 from tests.unit.planners.cow import base, commit, stamp, table

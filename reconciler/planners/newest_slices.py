@@ -1,4 +1,4 @@
-"""Find the slices that a clustering may rewrite: the newest of every live file group."""
+"""Find the slices that may be rewritten: the newest of every live file group; pure."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pyarrow.compute as pc
 
-from reconciler.arrays import Codes, Integers, Mask, to_arrow
+from reconciler.arrays import Codes, Integers, Mask, to_arrow, to_numpy
 from reconciler.hudi.files.names import LogName
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, find_group_codes
 from reconciler.hudi.timeline.instant import Action
-from reconciler.planners.cluster.grouping import SliceGroups
-from reconciler.plans.columns import build_dictionary, nullable_indices
-from reconciler.plans.model import Rewrites
 from reconciler.state.model import TableState
 
 NO_HOLDER = -1
@@ -98,6 +95,20 @@ def find_candidates(state: TableState) -> CandidateSlices:
     )
 
 
+def make_slice_keys(slices: CandidateSlices) -> Any:
+    """Return ``partition/file id`` of every slice as pyarrow strings."""
+    files = slices.view.files
+    folders = to_arrow(files.partitions).take(to_arrow(slices.partition))
+    ids = files.group_id.take(to_arrow(slices.group))
+    return pc.binary_join_element_wise(folders, ids, "/")
+
+
+def find_slices(slices: CandidateSlices, keys: Any) -> Integers:
+    """Return the slice of each ``partition/file id``, -1 for a file group that has none."""
+    indices = pc.index_in(keys, value_set=make_slice_keys(slices))
+    return to_numpy(indices.fill_null(-1)).astype(np.int64)
+
+
 def _sort_logs(logs: Integers, of_row: Integers, view: FileView) -> Integers:
     """Return rows of log files sorted by slice, instant and version, and by token for retries."""
     files = view.files
@@ -173,31 +184,3 @@ def _groups_of_pending_writes(
         for code, instant in enumerate(files.instants)
         if instant in pending
     ]
-
-
-def build_rewrites(
-    candidates: CandidateSlices, groups: SliceGroups, outputs: Integers, because: list[str]
-) -> Rewrites:
-    """Return the columns of groups; ``because``: one sentence per group."""
-    files, members = candidates.view.files, groups.members
-    rows = candidates.base_row[members]
-    return Rewrites(
-        partition=build_dictionary(candidates.partition[groups.first_members], files.partitions),
-        outputs=outputs,
-        bytes=groups.sum_values(candidates.bytes),
-        because=build_dictionary(np.arange(len(groups), dtype=np.int32), because),
-        starts=groups.starts,
-        file_id=files.group_id.take(to_arrow(candidates.group[members])),
-        base=files.name.take(nullable_indices(rows)),
-        logs=_log_lists(candidates, members),
-    )
-
-
-def _log_lists(candidates: CandidateSlices, members: Integers) -> Any:
-    """Return the log files of slices, one list per slice."""
-    starts = np.searchsorted(candidates.log_slice, members)
-    counts = np.searchsorted(candidates.log_slice, members, side="right") - starts
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    places = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], counts)
-    names = candidates.view.files.name.take(to_arrow(candidates.log_row[places]))
-    return pa.ListArray.from_arrays(to_arrow(ends.astype(np.int32)), names)
