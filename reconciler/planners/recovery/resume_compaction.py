@@ -14,14 +14,11 @@ import numpy as np
 
 from reconciler import units
 from reconciler.arrays import Integers, to_arrow
-from reconciler.errors import ReconcilerError
-from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.table_files import find_sizes
-from reconciler.hudi.metadata.sync_decisions import decide_compaction_sync
-from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.instant import Action
 from reconciler.hudi.timeline.plans import CompactionOperation
+from reconciler.planners.compaction_obstacles import find_file_obstacles, find_merge_obstacles
 from reconciler.planners.reasons import pluralize
 from reconciler.planners.recovery.failed_files import format_ms, has_no_lock
 from reconciler.planners.recovery.held_back import describe_kept, measure_held_back
@@ -34,7 +31,6 @@ from reconciler.state.pending_compaction import PendingCompaction
 
 _RULE: Final = "pendingCompaction"
 _REMEDY: Final = "let Hudi"
-_PROPERTIES: Final = ".hoodie/hoodie.properties"
 
 
 def plan_compaction_resumes(spec: TableSpec, state: TableState) -> tuple[ResumeStep, ...]:
@@ -127,14 +123,7 @@ def build_compaction_groups(
 
 
 def _find_obstacles(pending: PendingCompaction, state: TableState) -> Iterator[str]:
-    properties = TableProperties.from_raw(state.properties, _PROPERTIES)
-    if properties.raw.get("hoodie.table.cdc.enabled", "").lower() == "true":
-        yield (
-            "the table keeps change logs (hoodie.table.cdc.enabled), which only Hudi's compactions "
-            "write"
-        )
-    if properties.base_extension != ".parquet":
-        yield f"its base files are {properties.base_extension} files"
+    yield from find_file_obstacles(state)
     for operation in filter(_names_other_groups, pending.operations):
         yield (
             f"its plan is damaged: for file group {operation.file_id} of partition "
@@ -146,16 +135,7 @@ def _find_obstacles(pending: PendingCompaction, state: TableState) -> Iterator[s
     for rollback in state.pending_rollbacks:
         if rollback.plan is not None and rollback.plan.target == pending.instant:
             yield f"rollback {rollback.instant} of it is pending"
-    if refusal := MergeRules.from_properties(properties).refusal:
-        yield refusal
-    try:
-        decide_compaction_sync(
-            properties.metadata_partitions,
-            table_version=properties.table_version,
-            inflight=properties.metadata_partitions_inflight,
-        )
-    except ReconcilerError as error:
-        yield str(error)
+    yield from find_merge_obstacles(state)
 
 
 def _names_other_groups(operation: CompactionOperation) -> bool:
