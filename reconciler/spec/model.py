@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from reconciler.spec.compaction import Compaction
 from reconciler.spec.guard_policy import GuardPolicy
+from reconciler.spec.partition_filter import PartitionFilter
 
 
 class Policy(StrEnum):
@@ -45,18 +47,6 @@ class PartitionRetention:
     older_than: int
     by: str
     keep_latest: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionFilter:
-    """Partitions that a clustering works on: globs or ``/regex/``; bounds compare as strings."""
-
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    from_: str | None = field(default=None, metadata={"name": "from"})
-    to: str | None = None
-    skip_latest: int | None = None
-    latest: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +99,7 @@ class FileSizes:
     assign: Literal["steady", "hudi"] = "steady"
     record_size: int = 1024
     when: SizeTrigger | None = None
-    partitions: PartitionFilter = PartitionFilter()
+    partitions: PartitionFilter = field(default_factory=PartitionFilter)
     budget: ClusteringBudget | None = None
     quiet: int | None = None
 
@@ -125,7 +115,7 @@ class Clustering:
     curve: Literal["linear", "z-order", "hilbert", "kd-tree"] | None = None
     mapping: Literal["rank", "direct"] = "rank"
     after_commits: int = 1
-    partitions: PartitionFilter = PartitionFilter()
+    partitions: PartitionFilter = field(default_factory=PartitionFilter)
     when: ClusteringTrigger = ClusteringTrigger()
     single_file: bool = True
     budget: ClusteringBudget = ClusteringBudget()
@@ -354,6 +344,7 @@ class TableSpec:
     partition_retention: PartitionRetention | None = None
     files: FileSizes | None = None
     clustering: Clustering | None = None
+    compaction: Compaction | None = None
     index: IndexColumns | None = None
     orphans: Orphans | None = None
     metadata: MetadataUpkeep | None = None

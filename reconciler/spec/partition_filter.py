@@ -1,15 +1,26 @@
-"""Partition filters: which partitions a clustering works on. Pure."""
+"""Partition filters: which partitions a step works on. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from reconciler.spec.model import PartitionFilter
-
 _WILDCARDS: Final = {"*": "[^/]*", "?": "[^/]"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFilter:
+    """Partitions that a step works on: globs or ``/regex/``; bounds compare as strings."""
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    from_: str | None = field(default=None, metadata={"name": "from"})
+    to: str | None = None
+    skip_latest: int | None = None
+    latest: int | None = None
 
 
 def find_excluded_partitions(

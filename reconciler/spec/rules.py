@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from reconciler import units
 from reconciler.errors import Problems, ReconcilerError, quote_value
+from reconciler.spec.compaction_rules import check_bounds, check_compaction
 from reconciler.spec.concurrency_rules import check_concurrency
 from reconciler.spec.model import (
     ClusteringBudget,
@@ -66,6 +67,8 @@ def check_rules(spec: Block) -> None:
         _check_files(spec, files)
     if clustering := spec.find_block("clustering"):
         _check_clustering(spec, clustering)
+    if compaction := spec.find_block("compaction"):
+        check_compaction(spec, compaction)
     if timeline := spec.find_block("timeline"):
         _check_timeline(spec, timeline)
     _check_readers(spec)
@@ -148,7 +151,7 @@ def _check_files(spec: Block, block: Block) -> None:
     if "budget" in block.data:
         _check_budget(spec, block)
     if partitions := block.find_block("partitions"):
-        _check_bounds(partitions)
+        check_bounds(partitions)
 
 
 def _check_size_conditions(block: Block) -> None:
@@ -300,7 +303,7 @@ def _check_clustering(spec: Block, block: Block) -> None:
         _check_packing_only(block)
     _check_budget(spec, block)
     if partitions := block.find_block("partitions"):
-        _check_bounds(partitions)
+        check_bounds(partitions)
 
 
 def _check_mapping(block: Block) -> None:
@@ -366,13 +369,6 @@ def _check_budget(spec: Block, block: Block) -> None:
         "groups are too small to fill a file",
         "set it to several times files.target",
     )
-
-
-def _check_bounds(block: Block) -> None:
-    low, high = block.data.get("from"), block.data.get("to")
-    if low is not None and high is not None and low > high:
-        message = f"{quote_value(low)} comes after to, {quote_value(high)}, as text"
-        block.error("from", message, "swap them")
 
 
 def _is_bounded(where: str, columns: Collection[str]) -> bool:

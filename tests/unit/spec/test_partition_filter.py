@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.spec.model import PartitionFilter
-from reconciler.spec.partition_filter import find_excluded_partitions
+from reconciler.spec.partition_filter import PartitionFilter, find_excluded_partitions
 
 DAYS = [f"dt=2026-01-0{day}" for day in range(1, 7)]
 
