@@ -23,7 +23,7 @@ from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.plans import (
     ClusteringPlan,
     RequestedReplace,
-    parse_compaction,
+    parse_compaction_plan,
     parse_rolled_back_time,
 )
 from reconciler.hudi.timeline.savepoint import SavepointMetadata
@@ -103,7 +103,7 @@ class TimelineReader:
     def _read_compaction(
         self, instant: Instant, check_process: ProcessCheck | None
     ) -> PendingCompaction:
-        data, path = self._read_requested(instant)
+        operations, extra = parse_compaction_plan(*self._read_requested(instant))
         owner = None
         if check_process is not None:
             owner = load_heartbeat_owner(self.storage, instant.requested)
@@ -112,7 +112,8 @@ class TimelineReader:
             action=instant.action,
             state=instant.state.value,
             started_ms=self._find_start(instant),
-            operations=parse_compaction(data, path),
+            operations=operations,
+            extra=extra,
             owner=owner,
             is_running=check_process(owner) if check_process and owner else None,
         )

@@ -217,8 +217,16 @@ def parse_compaction(data: bytes, path: str) -> tuple[CompactionOperation, ...]:
 
     Raises FormatError naming ``path``.
     """
+    return parse_compaction_plan(data, path)[0]
+
+
+def parse_compaction_plan(
+    data: bytes, path: str
+) -> tuple[tuple[CompactionOperation, ...], dict[str, str]]:
+    """Return the operations of a compaction and its extra metadata; as ``parse_compaction``."""
     with decoding_container(data, "HoodieCompactionPlan", path) as record:
-        return tuple(_parse_operation(part, path) for part in record["operations"] or ())
+        operations = tuple(_parse_operation(part, path) for part in record["operations"] or ())
+        return operations, read_text_map(record.get("extraMetadata"))
 
 
 def parse_rolled_back_time(data: bytes, path: str) -> str:
