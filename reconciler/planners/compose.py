@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from reconciler.layout.sizing.simulate_inserts import NextInsert
     from reconciler.planners.archive.planner import ArchiveDecision
     from reconciler.planners.cluster.cluster_plan import ClusterPlan
+    from reconciler.planners.compact.planner import CompactionPart
     from reconciler.planners.index.planner import IndexDecision
     from reconciler.planners.metadata.planner import MetadataDecision
     from reconciler.planners.prediction.forecast import Forecast
@@ -80,6 +81,7 @@ class _TableParts:
     forecast: Forecast | None
     cluster: ClusterPlan | None
     resumes: ClusteringResumes
+    compaction: CompactionPart | None = None
     index: IndexDecision | None = None
     orphans: OrphanPlan = field(default_factory=OrphanPlan)
     others: tuple[SavepointReport, ...] | None = None
@@ -130,7 +132,11 @@ def plan_table(
     parts = _plan_parts(picture, now, is_blocked=bool(blocked), keeps_savepoints=keeps_savepoints)
     plan = _build_plan(picture, parts)
     policies = evaluate_policies(plan, spec, now)
-    unplannable = (*parts.expiry.refusals, *(parts.cluster.refusals if parts.cluster else ()))
+    unplannable = (
+        *parts.expiry.refusals,
+        *(parts.cluster.refusals if parts.cluster else ()),
+        *(parts.compaction.refusals if parts.compaction else ()),
+    )
     guards = (
         *refuse_shrinking(parts.window, plan.impact),
         *refuse_by_spec(spec),
@@ -181,6 +187,7 @@ def _leave_refused(
         cluster = None if cluster is None else replace(cluster, step=None, layout=None)
         resumes = replace(resumes, steps=())
     left = replace(parts, cluster=cluster, resumes=resumes, refused=refused)
+    left = replace(left, compaction=_plan_compaction(picture, cluster))
     return _order_steps(picture, left)
 
 
@@ -220,6 +227,7 @@ def _plan_parts(
         expiry=expiry,
         forecast=forecast,
         cluster=cluster,
+        compaction=_plan_compaction(picture, cluster),
         resumes=resumes,
         others=report_others(spec, planned, now, window),
         archive=_plan_archive(spec, planned, clean) if state.archival is not None else None,
@@ -239,6 +247,7 @@ def _order_steps(picture: TablePicture, parts: _TableParts) -> _TableParts:
     steps += metadata.steps if metadata else ()
     steps += parts.savepoints.steps
     steps += [parts.expiry.step, cluster.step if cluster else None]
+    steps += [parts.compaction.step if parts.compaction else None]
     index = None
     if picture.spec.index is not None:
         earlier = omit_refused_steps((step for step in steps if step), parts.refused)
@@ -259,6 +268,7 @@ def _collect_drift(picture: TablePicture, parts: _TableParts) -> tuple[Finding, 
         *parts.savepoints.drift,
         *parts.expiry.drift,
         *(parts.cluster.findings if parts.cluster else ()),
+        *(parts.compaction.findings if parts.compaction else ()),
         *(parts.forecast.findings if parts.forecast else ()),
         *(parts.index.drift if parts.index else ()),
         *parts.orphans.drift,
@@ -278,6 +288,7 @@ def _collect_warnings(
         *parts.clean.warnings,
         *parts.expiry.warnings,
         *(parts.cluster.warnings if parts.cluster else ()),
+        *(parts.compaction.warnings if parts.compaction else ()),
         *(parts.forecast.warnings if parts.forecast else ()),
         *(parts.forecast.sample_warnings if parts.forecast and has_cluster_step else ()),
         *(parts.index.warnings if parts.index else ()),
@@ -331,6 +342,15 @@ def _plan_cluster(picture: TablePicture, forecast: Forecast | None) -> ClusterPl
     if forecast is None:
         return plan_cluster_step(picture)
     return plan_cluster_step(picture, forecast.decision, forecast.sampled)
+
+
+def _plan_compaction(picture: TablePicture, cluster: ClusterPlan | None) -> CompactionPart | None:
+    if picture.spec.compaction is None:
+        return None
+    from reconciler.planners.compact.planner import plan_compaction  # noqa: PLC0415 (few specs)
+
+    step = cluster.step if cluster else None
+    return plan_compaction(picture, step.groups if step else None)
 
 
 def _plan_index(picture: TablePicture, steps: Iterable[Step], is_removed: Mask) -> IndexDecision:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from reconciler.canonical_json import from_document
 from reconciler.plans import file_rows, groups
 from reconciler.plans.archive_step import ArchiveStep
+from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -135,8 +136,12 @@ def _decode_step(step: Mapping[str, Any], lists: Lists) -> Step:
     if kind == "rollback":
         files = lists.get("files") or empty_named_files()
         return from_document(RollbackStep, step, files=files)
-    if kind == "cluster":
-        return from_document(ClusterStep, step, groups=lists.get("groups", groups.empty_rewrites()))
+    if kind in ("cluster", "compact"):
+        rewriting: type[Any] = ClusterStep if kind == "cluster" else CompactStep
+        made: Step = from_document(
+            rewriting, step, groups=lists.get("groups", groups.empty_rewrites())
+        )
+        return made
     if kind == "orphans":
         orphans = lists.get("partitions") or empty_orphan_files()
         return from_document(OrphansStep, step, files=orphans)

@@ -22,6 +22,7 @@ from reconciler import arrays, canonical_json
 from reconciler.errors import PlanError
 from reconciler.plans import columns, decode, encode, file_rows, groups, lenient_load, validation
 from reconciler.plans.archive_step import ArchiveStep
+from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.decode import Lists
 from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import (
@@ -66,6 +67,7 @@ _STEP_ENDINGS = (
     b'"}]},{"because":"',
     b'"}]},{"columns":[',
     b'"}]},{"add":[',
+    b'"}]},{"expected":[',
     b'"}]},{"kind":"',
     b'"}]}],"stepsDigest":"',
 )
@@ -248,7 +250,13 @@ def _has_valid_lists(table: TablePlan) -> bool:
 
 def _files_of_steps(table: TablePlan) -> list[NamedFiles]:
     others = (
-        ClusterStep | IndexStep | MetadataStep | SavepointStep | DeletePartitionStep | ArchiveStep
+        ClusterStep
+        | CompactStep
+        | IndexStep
+        | MetadataStep
+        | SavepointStep
+        | DeletePartitionStep
+        | ArchiveStep
     )
     return [step.files for step in table.steps if not isinstance(step, others)]
 
@@ -291,6 +299,14 @@ def _check_duplicates(plan: Plan) -> None:
         )
         if again:
             raise PlanError(f"rewrites file group {again!r} of table {table.name} twice")
+        if any(isinstance(step, CompactStep) and not _is_sliced(step) for step in table.steps):
+            raise PlanError(f"compacts file slices of table {table.name} together; plan again")
+
+
+def _is_sliced(step: CompactStep) -> bool:
+    """Return whether every group of a compaction is one slice that becomes one file."""
+    groups = step.groups
+    return bool((np.diff(groups.starts) == 1).all() and (groups.outputs == 1).all())
 
 
 def _find_duplicate(paths: Sequence[Any]) -> str | None:

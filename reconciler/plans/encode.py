@@ -11,6 +11,7 @@ from reconciler import canonical_json
 from reconciler.canonical_json import to_document
 from reconciler.plans import columns, file_rows, groups
 from reconciler.plans.archive_step import ArchiveStep
+from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -131,7 +132,7 @@ def _encode_step_lists(step: Step) -> Mapping[str, Iterator[Chunk]]:
             return lists if step.attempt is None else lists | _encode_named("attempt", step.attempt)
         case RollbackStep():
             return _encode_named("files", step.files)
-        case ClusterStep():
+        case ClusterStep() | CompactStep():
             return _encode_groups(step.groups)
         case CleanStep():
             return {"partitions": _encode_partitions(step)}

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from reconciler import units
+from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import (
     ClusterStep,
     Note,
@@ -24,8 +25,8 @@ from reconciler.plans.model import (
 )
 from reconciler.plans.partition_deletion import deleted_partitions
 from reconciler.spec.guard_policy import GuardPolicy
-from reconciler.spec.model import PartitionFilter, Policy, Retention, TableSpec
-from reconciler.spec.partition_filter import find_excluded_partitions
+from reconciler.spec.model import Policy, Retention, TableSpec
+from reconciler.spec.partition_filter import PartitionFilter, find_excluded_partitions
 
 _COUNT_NAMES: Final = {
     Policy.COMMITS: "commits",
@@ -114,7 +115,9 @@ def _check_impact(policy: GuardPolicy, plan: TablePlan) -> Iterator[Note]:
     block = "files" if is_for_sizes else "clustering"
     smaller = f"lower {block}.budget.rewrite"
     if _find_rewriting_kinds(plan) == ("compact",):
-        smaller = "set concurrency.pending.compaction to report"
+        is_planned = any(isinstance(step, CompactStep) for step in plan.steps)
+        pending = "set concurrency.pending.compaction to report"
+        smaller = "lower compaction.budget.rewrite" if is_planned else pending
     fewer = "remove less at a time with retention.maxCommitsPerRun, or keep more"
     if _has_orphans(plan) and not removal_steps(plan.steps):
         fewer = "raise orphans.olderThan, or find out what leaves so many files"
@@ -205,7 +208,11 @@ def _find_kinds(rule: str, plan: TablePlan) -> tuple[StepKind | None, ...]:
 
 def _find_rewriting_kinds(plan: TablePlan) -> tuple[StepKind, ...]:
     """Return the kinds of the steps that rewrite files: what they rewrite counts together."""
-    compacts = any(isinstance(s, ResumeStep) and s.action == "compaction" for s in plan.steps)
+    compacts = any(
+        isinstance(step, CompactStep)
+        or (isinstance(step, ResumeStep) and step.action == "compaction")
+        for step in plan.steps
+    )
     clusters = any(
         isinstance(step, ClusterStep)
         or (isinstance(step, ResumeStep) and step.action == "clustering")

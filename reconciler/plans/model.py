@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import Integers
 from reconciler.plans.archive_step import ArchiveStep
+from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.layout_change import LayoutChange
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.savepoint_step import SavepointReport, SavepointStep
@@ -267,6 +268,7 @@ Step = (
     | SavepointStep
     | DeletePartitionStep
     | ClusterStep
+    | CompactStep
     | IndexStep
     | CleanStep
     | OrphansStep
@@ -289,7 +291,8 @@ def removed_sizes(steps: Iterable[Step]) -> tuple[Integers, ...]:
 
 def rewritten_groups(steps: Iterable[Step | None]) -> tuple[Rewrites, ...]:
     """Return the groups that steps rewrite, in the order of the steps."""
-    rewrites = (step.groups for step in steps if isinstance(step, ResumeStep | ClusterStep))
+    rewriting = ResumeStep | ClusterStep | CompactStep
+    rewrites = (step.groups for step in steps if isinstance(step, rewriting))
     return tuple(groups for groups in rewrites if groups)
 
 

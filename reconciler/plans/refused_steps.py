@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from reconciler.plans.archive_step import ArchiveStep
+from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -65,6 +66,7 @@ def _find_kind(step: Step) -> StepKind | None:
             | SavepointStep()
             | DeletePartitionStep()
             | ClusterStep()
+            | CompactStep()
             | IndexStep()
             | CleanStep()
             | OrphansStep()

@@ -37,9 +37,9 @@ def step_lines(
     yield from terminal.step("~ cluster", terminal.warn, amount, refused_by)
     yield from _partition_lines(step.groups, terminal)
     if full:
-        yield from _group_lines(step.groups, terminal)
+        yield from group_lines(step.groups, terminal)
     else:
-        yield from _reason_lines(step.groups, terminal)
+        yield from reason_lines(step.groups, terminal)
 
 
 def layout_lines(
@@ -160,7 +160,7 @@ def _format_rewrite(slices: int, outputs: int) -> str:
     return f"{words.format_number(slices)} → {words.format_count(outputs, 'file')}"
 
 
-def _reason_lines(groups: Rewrites, terminal: Terminal) -> Iterator[str]:
+def reason_lines(groups: Rewrites, terminal: Terminal) -> Iterator[str]:
     """Every reason once, with the number of groups that it is for."""
     texts = (_GROUP_AMOUNT.sub("", text) for text in groups.because.to_pylist())
     reasons = join_reasons(Reason(text, 1) for text in texts)
@@ -171,7 +171,7 @@ def _reason_lines(groups: Rewrites, terminal: Terminal) -> Iterator[str]:
     yield from terminal.details(sentences, _MAX_REASONS, "reason", hint="; show --full lists all")
 
 
-def _group_lines(groups: Rewrites, terminal: Terminal) -> Iterator[str]:
+def group_lines(groups: Rewrites, terminal: Terminal) -> Iterator[str]:
     """All groups in the plan's order, with their reasons and files."""
     paths, starts = groups.partition, groups.starts.tolist()
     for group in range(len(groups)):

@@ -21,10 +21,14 @@ _LIMITS: Final = {
     "clustering.when.smallFileShareAbove": ("observed ", "", "allows"),
     "files.when.smallFileShareAbove": ("observed ", "", "allows"),
     "clustering.when.gainAbove": ("predicted ", "", "asks for more than"),
+    "compaction.afterDeltaCommits": ("observed: ", "deltacommit", "compacts from"),
+    "compaction.when.logShareAbove": ("up to ", "", "allows"),
+    "compaction.when.logFilesAbove": ("up to ", "log file", "allows"),
+    "compaction.when.olderThan": ("oldest ", "", "allows"),
 }
 _MEAN_SIZE: Final = "files.target"
 _SCAN: Final = ".maxScan"
-_SHARES: Final = (_SCAN, ".gainAbove", ".smallFileShareAbove")
+_SHARES: Final = (_SCAN, ".gainAbove", ".smallFileShareAbove", ".logShareAbove")
 
 
 def describe_difference(finding: Finding) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import ClusterStep, Note, ResumeStep, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.plans.refused_steps import list_applied_steps
@@ -343,7 +344,7 @@ def _end_block(plan: Plan, environment: str | None) -> str:
 
 def _has_clustering(table: TablePlan) -> bool:
     return any(
-        isinstance(step, ClusterStep)
+        isinstance(step, ClusterStep | CompactStep)
         or (isinstance(step, ResumeStep) and step.action == "clustering")
         for step in table.steps
     )

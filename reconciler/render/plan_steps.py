@@ -10,6 +10,7 @@ from typing import Final, assert_never
 
 from reconciler.hudi.metadata.table import FILES
 from reconciler.plans.archive_step import ArchiveStep
+from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import (
     FILE_KINDS,
     REMOVAL_RULES,
@@ -32,6 +33,7 @@ from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.render import (
     archive_step,
     cluster_step,
+    compact_step,
     deletion_step,
     plan_summary,
     savepoints,
@@ -67,6 +69,8 @@ def step_lines(  # noqa: C901, PLR0915 (a case for each kind of step)
             yield from savepoints.step_lines(step, terminal, refused_by)
         case ClusterStep():
             yield from cluster_step.step_lines(step, terminal, refused_by, full=full)
+        case CompactStep():
+            yield from compact_step.step_lines(step, terminal, refused_by, full=full)
         case MetadataStep():
             yield from _metadata_lines(step, terminal, refused_by)
         case IndexStep():

@@ -11,6 +11,7 @@ import numpy as np
 from reconciler.arrays import sum_by_code
 from reconciler.plans import columns
 from reconciler.plans.archive_step import ArchiveStep
+from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import (
     KEEP_RULES,
     REMOVAL_RULES,
@@ -151,14 +152,18 @@ def _count_savepoints(applied: Iterable[Iterable[Step]], change: str) -> int:
 
 
 def estimate_bytes_added(table: TablePlan) -> int:
-    """Return the estimated bytes of the files that a clustering of the table writes."""
-    layout, rewritten = table.layout, table.impact.bytes_rewritten
-    steps = [one for one in list_applied_steps(table) if isinstance(one, ClusterStep)]
+    """Return the estimated bytes of the files that clusterings and compactions write."""
+    layout, applied = table.layout, list_applied_steps(table)
+    compactions = [one for one in applied if isinstance(one, CompactStep)]
+    compacted = sum(one.expected_bytes for one in compactions)
+    rewritten = table.impact.bytes_rewritten - sum(int(s.groups.bytes.sum()) for s in compactions)
+    steps = [one for one in applied if isinstance(one, ClusterStep)]
     if layout is None or not steps:
-        return rewritten
+        return compacted + rewritten
     if layout.bytes_written is None:  # a plan of an earlier version
-        return max(0, rewritten + layout.after.bytes - layout.before.bytes)
-    return rewritten - sum(int(step.groups.bytes.sum()) for step in steps) + layout.bytes_written
+        return compacted + max(0, rewritten + layout.after.bytes - layout.before.bytes)
+    replaced = sum(int(step.groups.bytes.sum()) for step in steps)
+    return compacted + rewritten - replaced + layout.bytes_written
 
 
 def format_net_change(added: int, removed: int) -> str:

@@ -24,6 +24,7 @@ from reconciler.render.terminal import Terminal
 _NOTHING_LABELS: Final = {
     "no clustering: ": "no clustering",
     "no rewrite for file sizes: ": "no rewrite for file sizes",
+    "no compaction: ": "no compaction",
     "no savepoint: ": "no savepoint",
     "nothing to do: ": "nothing to clean",
 }

@@ -48,6 +48,7 @@ _STALE: Final = "; longer than concurrency.staleAfter"
 _NOTHING_LABELS: Final = {
     "nothing to do: ": "= nothing to clean",
     "no clustering: ": "= no clustering",
+    "no compaction: ": "= no compaction",
     "no savepoint: ": "= no savepoint",
     "no rewrite for file sizes: ": "= no rewrite for file sizes",
 }

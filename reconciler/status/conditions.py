@@ -53,6 +53,7 @@ def is_unmanaged(spec: TableSpec) -> bool:
         spec.retention,
         spec.partition_retention,
         spec.rewriting,
+        spec.compaction,
         spec.index,
         spec.metadata,
         spec.orphans,

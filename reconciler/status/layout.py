@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from reconciler.hudi.timeline.instant import Action
-from reconciler.plans.refused_steps import find_refused_kinds
+from reconciler.plans.compact_step import CompactStep
+from reconciler.plans.refused_steps import find_refused_kinds, list_applied_steps
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.state.measured_queries import parse_measurements
@@ -71,9 +72,9 @@ def layout_status(
 
 def _layout_figures(spec: TableSpec, state: TableState) -> PartitionFigures:
     # few specs have the block
-    from reconciler.planners.cluster.candidates import find_candidates  # noqa: PLC0415
     from reconciler.planners.cluster.layout_figures import measure_layout  # noqa: PLC0415
     from reconciler.planners.column_ranges import ColumnRanges  # noqa: PLC0415
+    from reconciler.planners.newest_slices import find_candidates  # noqa: PLC0415
 
     evidence, ranges = state.clustering_facts, None
     if evidence is not None and evidence.bounds is not None:
@@ -116,8 +117,10 @@ def _planned_layout(plan: TablePlan) -> PlannedLayout | None:
     if plan.layout is None or "cluster" in find_refused_kinds(plan.refusals):
         return None
     after = plan.layout.after
+    compactions = (one for one in list_applied_steps(plan) if isinstance(one, CompactStep))
+    compacted = sum(int(one.groups.bytes.sum()) for one in compactions)
     return PlannedLayout(
-        bytes_rewritten=plan.impact.bytes_rewritten,
+        bytes_rewritten=plan.impact.bytes_rewritten - compacted,
         files_after=after.files,
         small_files_after=after.small,
         overlap_after=after.overlap,

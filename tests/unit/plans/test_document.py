@@ -395,7 +395,7 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda d: d["tables"][0]["steps"][0].update(kind="drop"),
         (
             "has kind 'drop'; known are resume, rollback, metadata, savepoint, deletePartition, "
-            "cluster, index, clean, orphans, archive"
+            "cluster, compact, index, clean, orphans, archive"
         ),
     ),
     "a step is a text": (

@@ -8,11 +8,13 @@ import pytest
 
 from reconciler import canonical_json
 from reconciler.errors import PlanError
+from reconciler.plans.compact_step import CompactStep, ExpectedCompaction
 from reconciler.plans.decode import empty_removed_files
 from reconciler.plans.document import _read_canonical as read_canonical
 from reconciler.plans.document import dump_plan, load_plan
 from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.groups import group_of_slices, rewrites_from_json, slice_paths
+from reconciler.plans.layout_change import Untouched
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -23,6 +25,7 @@ from reconciler.plans.model import (
     rewritten_groups,
 )
 from reconciler.plans.plan import Plan
+from tests.unit.executor.rows import make_clean_step
 
 SMALL = {
     "partition": "p=1",
@@ -46,6 +49,26 @@ WIDE = {
 def cluster(*groups: dict[str, Any], **fields: Any) -> ClusterStep:
     asked = {"columns": ("a", "b"), "curve": "kd-tree", "mapping": "rank", **fields}
     return ClusterStep(**asked, groups=rewrites_from_json(groups))
+
+
+def compact(*groups: dict[str, Any]) -> CompactStep:
+    expected = [
+        ExpectedCompaction(
+            partition=group["partition"],
+            slices=1,
+            log_files=2,
+            log_bytes=20,
+            bytes=group["bytes"],
+            expected_bytes=10,
+        )
+        for group in groups
+    ]
+    return CompactStep(
+        order="logBytes",
+        groups=rewrites_from_json(groups),
+        expected=tuple(expected),
+        untouched=(Untouched("when", 3, "no condition holds"),),
+    )
 
 
 def resume(*groups: dict[str, Any]) -> ResumeStep:
@@ -82,6 +105,52 @@ def test_a_cluster_step_is_exactly_this():
             "groups": [SMALL, WIDE],
         }
     ] == document["tables"][0]["steps"]
+
+
+SLICE = {**SMALL, "partition": "p=3", "slices": SMALL["slices"][:1]}
+
+
+def test_a_compact_step_is_exactly_this():
+    document = json.loads(dump_plan(plan(compact(SLICE))))
+
+    assert [
+        {
+            "kind": "compact",
+            "order": "logBytes",
+            "groups": [SLICE],
+            "expected": [
+                {
+                    "partition": "p=3",
+                    "slices": 1,
+                    "logFiles": 2,
+                    "logBytes": 20,
+                    "bytes": 30,
+                    "expectedBytes": 10,
+                }
+            ],
+            "untouched": [{"rule": "when", "slices": 3, "because": "no condition holds"}],
+        }
+    ] == document["tables"][0]["steps"]
+
+
+def test_a_compact_step_is_read_as_columns_wherever_it_stands():
+    steps = (resume(WIDE), cluster(SMALL), compact(SLICE), clean())
+    resumed_clean = ResumeStep(instant="6", action="clean", files=make_clean_step("p=1/f").files)
+    for chosen in (steps, steps[2:], steps[:3], steps[2:3], (resumed_clean, *steps[2:])):
+        found = read_canonical(dump_plan(plan(*chosen)))
+        assert found is not None
+        (step,) = (one for one in found.tables[0].steps if isinstance(one, CompactStep))
+        assert (["f1"], [[".f1_1.log.1", ".f1_1.log.2"]], 10) == (
+            step.groups.file_id.to_pylist(),
+            step.groups.logs.to_pylist(),
+            step.expected_bytes,
+        )
+        assert (30, "when") == (step.groups.bytes.sum(), step.untouched[0].rule)
+
+
+def test_a_plan_that_compacts_slices_together_is_refused():
+    with pytest.raises(PlanError, match="compacts file slices of table t together"):
+        load_plan(dump_plan(plan(compact(SMALL))), "plan.json")
 
 
 def test_without_columns_curve_and_mapping_are_null():

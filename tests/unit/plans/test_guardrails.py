@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.decode import empty_orphan_files, empty_removed_files
+from reconciler.plans.groups import empty_rewrites
 from reconciler.plans.guardrails import evaluate_policies
 from reconciler.plans.model import (
     CleanStep,
@@ -306,6 +308,15 @@ def test_a_limit_on_rewritten_bytes_refuses_all_that_rewrites(actions, kinds, re
 
     assert kinds == [note.step for note in notes]
     assert all(remedy in note.because for note in notes)
+
+
+def test_what_a_planned_compaction_rewrites_counts_too():
+    step = CompactStep(order="logBytes", groups=empty_rewrites(), expected=())
+    made = plan((step,), bytes_rewritten=2)
+    (note,) = evaluate_policies(made, spec(policy(max_rewrite=1)), NOW).refusals
+
+    assert "compact" == note.step
+    assert "lower compaction.budget.rewrite" in note.because
 
 
 def test_a_warning_names_no_kind_of_step():

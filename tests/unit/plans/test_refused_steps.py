@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.decode import empty_named_files, empty_removed_files
+from reconciler.plans.groups import empty_rewrites
 from reconciler.plans.model import (
     CleanStep,
     IndexStep,
@@ -29,6 +31,7 @@ STEPS = (
     SavepointStep(
         change="create", name="q", instant="4", until=None, files=1, bytes=1, because="b"
     ),
+    CompactStep(order="logBytes", groups=empty_rewrites(), expected=()),
     IndexStep(targets=("zindex",), columns=("a",), files=1, because="b"),
     CleanStep(policy="p", earliest_instant_to_retain=None, files=empty_removed_files()),
 )
@@ -52,7 +55,7 @@ def test_refused_kinds_are_those_that_refusals_name():
 def test_a_resume_is_refused_with_what_it_finishes():
     assert ["resume", "clean"] == omitted("clean")
     assert ["resume"] == omitted("cluster")
-    assert ["resume"] == omitted("compact")
+    assert ["resume", "compact"] == omitted("compact")
     (compaction,) = (step for step in STEPS if step.kind == "resume" and step.instant == "5")
     assert compaction not in omit_refused_steps(STEPS, ("compact",))
 
@@ -70,13 +73,13 @@ def test_steps_are_applied_unless_their_kind_or_the_table_is_refused():
     clean, all_work = Note("maxFilesRemoved", "b", step="clean"), Note("suspend", "b")
 
     assert STEPS == list_applied_steps(table)
-    assert STEPS[1:6] == list_applied_steps(replace(table, refusals=(clean,)))
+    assert STEPS[1:7] == list_applied_steps(replace(table, refusals=(clean,)))
     assert () == list_applied_steps(replace(table, refusals=(clean, all_work)))
 
 
 def test_a_step_is_marked_with_the_refusals_of_its_kind_alone():
     notes = (Note("a", "b", step="clean"), Note("c", "d", step="cluster"), Note("e", "f"))
 
-    assert [("a",), ("c",), (), (), (), (), ("a",)] == [
+    assert [("a",), ("c",), (), (), (), (), (), ("a",)] == [
         tuple(note.rule for note in find_refusals(step, notes)) for step in STEPS
     ]
