@@ -24,6 +24,7 @@ from reconciler.hudi.files.table_files import find_sizes, has_files
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.instant import Instant
 from reconciler.plans.archive_step import ArchiveStep
+from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import (
     INDEX_TARGETS,
     CleanStep,
@@ -82,8 +83,8 @@ def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
     """Return the reviewed plan with the pending cleans that are finished first.
 
     Of a pending clean that the plan names, only the files that it names count; of any other, all
-    do. Every file counts once, with the size that it has now. A compaction that the plan does not
-    name is left alone.
+    do. Every file counts once, with the size that it has now. A compaction that neither the plan
+    names nor an earlier apply has planned is left alone.
     """
     named = {step.instant: step for step in reviewed.steps if isinstance(step, ResumeStep)}
     cleans = [step for step in reviewed.steps if isinstance(step, CleanStep)]
@@ -91,7 +92,8 @@ def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
     for step in fresh.plan.steps:
         if isinstance(step, ResumeStep):
             known = named.get(step.instant)
-            if known is None and (step.action == "compaction" or step.writer is not None):
+            is_foreign = step.action == "compaction" or step.writer is not None
+            if known is None and is_foreign and not is_planned_here(fresh.state, step):
                 continue  # not reviewed
             rows = (
                 np.ones(len(step.files), np.bool_) if known is None else _match_files(step, known)
@@ -112,12 +114,24 @@ def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
         _take_present(step, fresh) for step in reviewed.steps if isinstance(step, OrphansStep)
     ]
     kinds = (
-        RollbackStep | MetadataStep | SavepointStep | DeletePartitionStep | ClusterStep | IndexStep
+        RollbackStep
+        | MetadataStep
+        | SavepointStep
+        | DeletePartitionStep
+        | ClusterStep
+        | CompactStep
+        | IndexStep
     )
     others = [step for step in reviewed.steps if isinstance(step, kinds)]
     archives = [step for step in reviewed.steps if isinstance(step, ArchiveStep)]
     steps = (*resumed, *others, *sized, *orphans, *archives)
     return recount(replace(reviewed, steps=steps))
+
+
+def is_planned_here(state: TableState, step: ResumeStep) -> bool:
+    """Return whether a resume finishes a compaction that an apply has planned."""
+    ours = {one.instant for one in state.pending_compactions if one.is_ours}
+    return step.action == "compaction" and step.instant in ours
 
 
 def _take_present(step: OrphansStep, fresh: FreshPlan) -> OrphansStep:

@@ -114,6 +114,7 @@ class StepOutcome:
         "savepoint",
         "deletePartition",
         "cluster",
+        "compact",
         "index",
         "orphans",
         "archive",

@@ -9,18 +9,14 @@ from itertools import chain
 from typing import Any, assert_never
 
 from reconciler.errors import ReconcilerError
-from reconciler.executor.archive.run import run_archive
 from reconciler.executor.audit import Journal
 from reconciler.executor.catalog_sync import check_catalog_location, sync_catalog
 from reconciler.executor.clean.hudi_execution import check_delegation
 from reconciler.executor.clean.resume import report_finished_clean, resume_cleans
-from reconciler.executor.clean.run import run_clean
 from reconciler.executor.cluster.finish import finish_clustering
 from reconciler.executor.cluster.resume import resume_clusterings
-from reconciler.executor.cluster.run import run_cluster
 from reconciler.executor.compact.resume import list_resumed_compactions, resume_compactions
 from reconciler.executor.expiry.dead_deletions import take_back_dead_deletions
-from reconciler.executor.expiry.run import run_delete_partitions
 from reconciler.executor.fresh_plan import FreshPlan, check_identity, effective_plan
 from reconciler.executor.gate import (
     AdmittedPlan,
@@ -33,19 +29,18 @@ from reconciler.executor.gate import (
 )
 from reconciler.executor.index.run import HUDI_TARGET, run_index
 from reconciler.executor.metadata_repair import run_metadata_repair, verify_after_apply
-from reconciler.executor.orphans import run_orphans
 from reconciler.executor.result import (
     ApplyResult,
     StepOutcome,
     TableResult,
     choose_worst_code,
 )
-from reconciler.executor.rollback import run_rollback
-from reconciler.executor.savepoint import run_savepoint
 from reconciler.executor.session import ApplyContext, ApplySession, open_apply_session
+from reconciler.executor.step_runs import rewrite_groups, run_removal, run_under_lock
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.unchanging_files import is_unchanging
 from reconciler.plans.archive_step import ArchiveStep
+from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -264,15 +259,15 @@ def _steps(  # noqa: PLR0915 (a case for each kind of step)
                 if step.instant not in pending:
                     yield report_finished_clean(first, step)
             case RollbackStep() | SavepointStep():
-                yield _run_under_lock(session, step, fresh)
+                yield run_under_lock(session, step, fresh)
                 fresh = None
             case MetadataStep():
                 with _leave_refused(done):
                     yield run_metadata_repair(session, step, fresh)
                 fresh, session = None, _reload_properties(session)
-            case DeletePartitionStep() | ClusterStep():
+            case DeletePartitionStep() | ClusterStep() | CompactStep():
                 with _leave_refused(done):
-                    yield _remember_replaced(session, _replace_groups(session, step, fresh))
+                    yield _remember_replaced(session, rewrite_groups(session, step, fresh))
                 fresh = None
             case IndexStep():
                 yield from run_index(session, step, fresh)
@@ -280,52 +275,15 @@ def _steps(  # noqa: PLR0915 (a case for each kind of step)
                     fresh, session = None, _reload_properties(session)
             case CleanStep() | OrphansStep() | ArchiveStep():
                 with _leave_refused(done):
-                    yield _run_removal(session, step, fresh)
+                    yield run_removal(session, step, fresh)
                 fresh = None
             case _:
                 assert_never(step)
 
 
-def _replace_groups(
-    session: ApplySession, step: DeletePartitionStep | ClusterStep, fresh: FreshPlan | None
-) -> StepOutcome:
-    """Run a step that replaces file groups."""
-    match step:
-        case DeletePartitionStep():
-            return run_delete_partitions(session, step, fresh)
-        case ClusterStep():
-            return run_cluster(session, step, fresh)
-        case _:
-            assert_never(step)
-
-
 def _reload_properties(session: ApplySession) -> ApplySession:
     """Return the session with the partitions that the metadata table has now."""
     return replace(session, properties=load_properties(session.storage))
-
-
-def _run_removal(
-    session: ApplySession, step: CleanStep | OrphansStep | ArchiveStep, fresh: FreshPlan | None
-) -> StepOutcome:
-    """Remove files that reads no longer need, or instants that the timeline no longer needs."""
-    match step:
-        case CleanStep():
-            return run_clean(session, step, fresh)
-        case OrphansStep():
-            return run_orphans(session, step, fresh)
-        case ArchiveStep():
-            return run_archive(session, step, fresh)
-        case _:
-            assert_never(step)
-
-
-def _run_under_lock(
-    session: ApplySession, step: RollbackStep | SavepointStep, fresh: FreshPlan | None
-) -> StepOutcome:
-    """Run a step that has no instant of its own."""
-    if isinstance(step, RollbackStep):
-        return run_rollback(session, step, fresh)
-    return run_savepoint(session, step, fresh)
 
 
 def _find_pending(session: ApplySession, first: FreshPlan) -> frozenset[str]:
@@ -384,7 +342,8 @@ def _leave_refused(done: _TableProgress) -> Iterator[None]:
 
 def _remember_replaced(session: ApplySession, outcome: StepOutcome) -> StepOutcome:
     """Remember a completed clustering or deletion: what it replaced is cleaned as reviewed."""
-    replaces = outcome.rewritten is not None or outcome.deletion is not None
+    has_rewritten = outcome.rewritten is not None and outcome.kind != "compact"
+    replaces = has_rewritten or outcome.deletion is not None
     if outcome.how == "completed" and replaces and outcome.instant is not None:
         session.clustered.add(outcome.instant)
     return outcome

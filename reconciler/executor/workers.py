@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from reconciler.executor.deletion import DELETED_HERE
 from reconciler.index.build import MIN_FILES_FOR_JOB
 from reconciler.plans.archive_step import ArchiveStep
+from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -51,6 +52,7 @@ def _list_packages(step: Step, location: str) -> tuple[str, ...]:
     match step:
         case (
             ClusterStep(groups=groups)
+            | CompactStep(groups=groups)
             | ResumeStep(action="clustering" | "compaction", groups=groups)
         ):
             has_logs = groups is not None and pc.sum(pc.list_value_length(groups.logs)).as_py()

@@ -21,6 +21,7 @@ from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.file_slices.base_file.writer import WrittenFile
 from reconciler.hudi.files.names import BaseName
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.commit import WriteStats
@@ -143,10 +144,13 @@ def take_back(session: ApplySession, work: CompactionWork) -> None:
     session.publisher.revert(work.instant, work.action)
 
 
-def abandon_compaction(session: ApplySession, work: CompactionWork) -> None:
+def abandon_compaction(
+    session: ApplySession, work: CompactionWork, *, withdraws: bool = False
+) -> None:
     """Take a compaction back that failed; the table's lock is held.
 
-    Where another writer or run has taken it over only our files are removed.
+    Where another writer or run has taken it over only our files are removed. ``withdraws``: its
+    request goes too, unless a writer may have gone by it.
     """
     timeline = session.reload_timeline()
     done = find_completion(timeline, work.instant, work.action)
@@ -160,6 +164,24 @@ def abandon_compaction(session: ApplySession, work: CompactionWork) -> None:
         remove_own_files(session, work)
     else:
         take_back(session, work)
+        if withdraws and not _may_be_known(timeline, work):
+            session.publisher.withdraw(work.instant, work.action)
+
+
+def _may_be_known(timeline: Timeline, work: CompactionWork) -> bool:
+    """Return whether a writer may have written log files for the slices after a compaction.
+
+    Without the compaction these slices would not be there: in version 6 log files are named after
+    their slice. Writers that began before it was requested are pending, or have completed since.
+    """
+    if work.state.table_version >= LOGS_BY_COMPLETION:
+        return False
+    known = work.known
+    return any(
+        not write.is_completed or (write.requested, write.action.completes_as) not in known
+        for write in timeline.writes
+        if write.requested != work.instant
+    )
 
 
 def remove_own_files(
@@ -221,11 +243,14 @@ def _check_no_late_write(work: CompactionWork, timeline: Timeline) -> None:
     """Raise BusyError if a write has completed whose blocks were left out as unfinished.
 
     Only in version 6, of a write that began before the compaction was requested: its log files
-    belong to the slices that were compacted.
+    belong to the slices that were compacted. It may not have been announced when these were read.
     """
-    pending = work.facts.scan.committed.pending
+    if work.state.table_version >= LOGS_BY_COMPLETION:
+        return
+    known = work.known
     for done in timeline.completed(COMMITS):
-        if done.requested in pending and done.requested < work.instant:
+        is_known = (done.requested, done.action) in known
+        if done.requested < work.instant and not is_known:
             raise BusyError(
                 f"{done.action} {done.requested} began before compaction {work.instant} was "
                 "requested and has completed meanwhile; run apply again"

@@ -23,7 +23,7 @@ from reconciler.executor.compact.work import (
     measure_inputs,
 )
 from reconciler.executor.failed_write_execution import find_limits
-from reconciler.executor.fresh_plan import FreshPlan
+from reconciler.executor.fresh_plan import FreshPlan, is_planned_here
 from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.timeline.active import Timeline
@@ -43,18 +43,31 @@ from reconciler.transaction.run import finish_change, run_with_heartbeat
 
 
 def list_resumed_compactions(session: ApplySession, fresh: FreshPlan) -> list[ResumeStep]:
-    """Return the reviewed steps whose compactions are still pending, oldest first."""
-    return [
+    """Return the steps of compactions that are pending and to be finished, oldest first.
+
+    Those are the reviewed ones, and those that an earlier apply has planned: they were reviewed
+    then.
+    """
+    reviewed = [
         step
         for step in session.plan.steps
         if isinstance(step, ResumeStep)
         and step.action == "compaction"
         and find_compaction(fresh.state, step.instant) is not None
     ]
+    named = {step.instant for step in reviewed}
+    ours = [
+        step
+        for step in fresh.plan.steps
+        if isinstance(step, ResumeStep)
+        and step.instant not in named
+        and is_planned_here(fresh.state, step)
+    ]
+    return sorted([*reviewed, *ours], key=lambda step: step.instant)
 
 
 def resume_compactions(session: ApplySession, fresh: FreshPlan) -> Iterator[StepOutcome]:
-    """Finish every reviewed compaction, oldest first.
+    """Finish every reviewed compaction and those of earlier applies, oldest first.
 
     Raises BusyError for one that a writer works on, that a fresh plan does not finish, or whose
     plan was changed since the review.
@@ -122,7 +135,7 @@ def _prepare(session: ApplySession, pending: PendingCompaction) -> CompactionWor
         operations=pending.operations,
         facts=facts,
         state=state,
-        extra=session.make_extra(),
+        extra=pending.extra if pending.is_ours else session.make_extra(),
         attempt=session.owner.token,
         sizes=measure_inputs(pending.operations, state),
     )

@@ -20,7 +20,7 @@ import reconciler
 from reconciler import api, runtime
 from reconciler.cli import app, interruption, run_apply
 from reconciler.errors import ReconcilerError
-from reconciler.executor import run as running
+from reconciler.executor import step_runs as running
 from reconciler.executor.deletion import LocalDeleter
 from reconciler.executor.progress import Progress
 from reconciler.executor.result import WORST_FIRST

@@ -10,6 +10,7 @@ from reconciler.executor import workers
 from reconciler.executor.deletion import DELETED_HERE
 from reconciler.executor.workers import set_up_executors
 from reconciler.index.build import MIN_FILES_FOR_JOB
+from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.decode import empty_named_files, empty_removed_files
 from reconciler.plans.model import (
     ClusterStep,
@@ -78,6 +79,10 @@ STEPS = {
     ),
     "base files": (cluster([], []), WRITING),
     "log files": (cluster([], ["log"]), {*WRITING, "fastavro"}),
+    "compaction": (
+        CompactStep(order="oldest", groups=make_groups(["log"]), expected=()),
+        {*WRITING, "fastavro"},
+    ),
     "resumed": (
         ResumeStep(
             instant="1", action="clustering", files=empty_removed_files(), groups=make_groups(["l"])
