@@ -84,6 +84,9 @@ class Setting(Enum):
     CLUSTER = _name("hoodie.clustering.inline")
     CLUSTER_ASYNC = _name("hoodie.clustering.async.enabled")
     CLUSTER_SCHEDULE = _name("hoodie.clustering.schedule.inline")
+    COMPACT = _name("hoodie.compact.inline")
+    COMPACT_ASYNC = _name("hoodie.datasource.compaction.async.enable")
+    COMPACT_SCHEDULE = _name("hoodie.compact.schedule.inline")
     CONCURRENCY = _name("hoodie.write.concurrency.mode")
     LOCK = _name("hoodie.write.lock.provider")
     LOCK_PATH = _name("hoodie.write.lock.filesystem.path")
@@ -131,6 +134,9 @@ _FLINK: Final[dict[Setting, Names]] = {
     Setting.CLUSTER: (),
     Setting.CLUSTER_ASYNC: _name("clustering.async.enabled"),
     Setting.CLUSTER_SCHEDULE: _name("clustering.schedule.enabled"),
+    Setting.COMPACT: (),
+    Setting.COMPACT_ASYNC: _name("compaction.async.enabled"),
+    Setting.COMPACT_SCHEDULE: _name("compaction.schedule.enabled"),
     Setting.METADATA: _name("metadata.enabled"),
     Setting.TYPE: _name("table.type"),
     Setting.ORDERING: _renamed("precombine.field", "ordering.fields", HudiRelease.R1_1),

@@ -148,6 +148,18 @@ def _list_requests(
         yield Setting.ARCHIVE_MAX, str(spec.timeline.most), "timeline.keep", because
     elif spec.retention is not None:
         yield from _archive_requests(spec.retention, engine)
+    yield from _service_requests(spec)
+    if spec.index is not None and spec.index.hudi == "build":
+        because = "a writer for which the metadata table or the index is off drops it"
+        yield Setting.METADATA, "true", "index.hudi", because
+        yield Setting.STATISTICS, "true", "index.hudi", because
+        because = "the columns that Hudi's readers can skip files by"
+        yield Setting.STATISTICS_COLUMNS, ",".join(spec.index.columns), "index.columns", because
+    yield from _concurrency_requests(spec, releases)
+
+
+def _service_requests(spec: TableSpec) -> Iterator[Request]:
+    """Yield that writers leave to applies what these rewrite."""
     if spec.rewriting is not None:
         because = (
             "the reconciler clusters; while a writer's plan is pending, updates of its file groups "
@@ -156,13 +168,10 @@ def _list_requests(
         field = "clustering" if spec.clustering is not None else "files"
         for setting in (Setting.CLUSTER, Setting.CLUSTER_ASYNC, Setting.CLUSTER_SCHEDULE):
             yield setting, "false", field, because
-    if spec.index is not None and spec.index.hudi == "build":
-        because = "a writer for which the metadata table or the index is off drops it"
-        yield Setting.METADATA, "true", "index.hudi", because
-        yield Setting.STATISTICS, "true", "index.hudi", because
-        because = "the columns that Hudi's readers can skip files by"
-        yield Setting.STATISTICS_COLUMNS, ",".join(spec.index.columns), "index.columns", because
-    yield from _concurrency_requests(spec, releases)
+    if spec.compaction is not None:
+        because = "the reconciler compacts; it leaves what a writer's plan is going to compact"
+        for setting in (Setting.COMPACT, Setting.COMPACT_ASYNC, Setting.COMPACT_SCHEDULE):
+            yield setting, "false", "compaction", because
 
 
 def _table_requests(table: NewTable, name: str, engine: WriterEngine) -> Iterator[Request]:
