@@ -49,9 +49,12 @@ class RangeCollector:
             self._ranges[name] = before.merge(more)
 
     def build_ranges(self, footer: Any) -> tuple[ColumnRange, ...]:
-        """Return the ranges of the finished file, with sizes from its footer (FileMetaData)."""
+        """Return the ranges of the finished file, with sizes from its footer (FileMetaData).
+
+        ``footer``: None for a log file, whose columns have no sizes.
+        """
         ranges = dict(self._ranges)
-        for group in range(footer.num_row_groups if ranges else 0):
+        for group in range(footer.num_row_groups if ranges and footer is not None else 0):
             row_group = footer.row_group(group)
             for at in range(row_group.num_columns):
                 chunk = row_group.column(at)

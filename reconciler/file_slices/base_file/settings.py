@@ -38,7 +38,8 @@ class BaseFileSettings:
     """The settings of writing a base file. The defaults are those of Hudi's writers.
 
     ``has_keys``: False for a table without meta columns, whose files store only their own name.
-    ``bloom`` is None for files without a filter. ``group_rows`` and ``group_bytes`` (of Arrow
+    ``bloom`` is None for files without a filter. ``has_key_range``: False for the Parquet blocks of
+    log files, which are searched by no key. ``group_rows`` and ``group_bytes`` (of Arrow
     memory) end a row group, whichever comes first.
     """
 
@@ -46,6 +47,7 @@ class BaseFileSettings:
     level: int | None = None
     bloom: BloomShape | None = _HUDI_DEFAULT_BLOOM
     has_keys: bool = True
+    has_key_range: bool = True
     calendar: Calendar = UNSPECIFIED
     group_rows: int = 1_000_000
     group_bytes: int = 64 * 1024 * 1024

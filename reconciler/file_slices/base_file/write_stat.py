@@ -16,7 +16,7 @@ from reconciler.file_slices.merge.merge_counts import MergeCounts
 from reconciler.hudi.files.names import BaseName
 
 #: counts of log files and of merged files
-_ZERO_COUNTS = (
+ZERO_COUNTS = (
     "numDeletes",
     "numUpdateWrites",
     "totalWriteErrors",
@@ -50,7 +50,7 @@ def build_created_stat(written: WrittenFile, partition: str) -> dict[str, str | 
         "totalWriteBytes": written.size,
         "fileSizeInBytes": written.size,
         "partitionPath": partition,
-        **dict.fromkeys(_ZERO_COUNTS, 0),
+        **dict.fromkeys(ZERO_COUNTS, 0),
     }
 
 

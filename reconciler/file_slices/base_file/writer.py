@@ -289,7 +289,8 @@ class _KeyFooter:
             shape = self._settings.bloom
             if shape and shape.code != "SIMPLE":  # Hudi names only other types
                 metadata[BLOOM_CODE] = shape.code
-        if self.range.least is not None and self.range.greatest is not None:
+        has_range = self._settings.has_key_range
+        if has_range and self.range.least is not None and self.range.greatest is not None:
             metadata |= {MIN_KEY: self.range.least, MAX_KEY: self.range.greatest}
         return metadata
 

@@ -134,7 +134,7 @@ def merge_log_blocks(
             continue
         parts += [
             _read_records(batch, rules, fields, wanted, block)
-            for batch in _read_batches(block, names)
+            for batch in read_data_batches(block, names)
         ]
     if counts is not None:
         counts.records = sum(len(part.keys) for part in parts if part.rows is not None)
@@ -194,7 +194,7 @@ def is_default_ordering(column: Any) -> Mask:
     return to_numpy(column.is_null())
 
 
-def _read_batches(block: LogBlock, names: Collection[str]) -> Iterator[Any]:
+def read_data_batches(block: LogBlock, names: Collection[str]) -> Iterator[Any]:
     """Yield the wanted columns of a data block, with the types they were written in."""
     if block.type is BlockType.PARQUET_DATA:
         yield from _read_parquet(block, names)
