@@ -147,7 +147,7 @@ def _get_sizes(fresh: FreshPlan, instant: str) -> dict[File, int]:
     if write is None:
         return {}
     sizes = {(folder, name): size for folder, name, size in write.unlisted}
-    for row in find_written_rows(write, state.files).tolist():
+    for row in find_written_rows(write, state).tolist():
         path = state.files.partitions[state.files.partition[row]]
         sizes[path, state.files.name[row].as_py()] = int(state.files.size[row])
     return sizes

@@ -141,7 +141,7 @@ class PendingWrite:
     ``beat_ms``: its last heartbeat, epoch milliseconds. ``is_running``: whether its process runs;
     None if unknown. ``unlisted``: folder, name and size of its files outside of partitions; those
     in partitions are in the state's files. ``is_rolled_back``: another writer's rollback of it is
-    pending.
+    pending. ``logs``: folder and name of log files that its markers announce, before version 8.
     """
 
     instant: str
@@ -152,6 +152,7 @@ class PendingWrite:
     is_running: bool | None = None
     unlisted: tuple[tuple[str, str, int], ...] = ()
     is_rolled_back: bool = False
+    logs: tuple[tuple[str, str], ...] = ()
 
     def is_dead(self, now_ms: int) -> bool:
         """Return whether its process looks dead; a rollback also checks the store's clock."""

@@ -12,6 +12,7 @@ from typing import Final
 
 from reconciler.errors import FormatError
 from reconciler.hudi.files.folder_names import FolderNames
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.load import load_heartbeat_owner, read_instant_file
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
@@ -19,6 +20,7 @@ from reconciler.hudi.timeline.clean import CleanerPlan, CleanMetadata
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant, State
+from reconciler.hudi.timeline.markers import APPEND
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.plans import (
     ClusteringPlan,
@@ -27,6 +29,7 @@ from reconciler.hudi.timeline.plans import (
     parse_rolled_back_time,
 )
 from reconciler.hudi.timeline.savepoint import SavepointMetadata
+from reconciler.state.marker_folder import read_markers
 from reconciler.state.model import (
     CompletedClean,
     PendingClean,
@@ -243,7 +246,7 @@ class TimelineReader:
 
     def find_pending_writes(self, clusterings: Collection[str]) -> tuple[Instant, ...]:
         """Return pending instants that may be writes of reconciler, without ``clusterings``."""
-        pending = self.timeline.pending({Action.COMMIT, Action.REPLACECOMMIT})
+        pending = self.timeline.pending(COMMITS)
         return tuple(instant for instant in pending if instant.requested not in clusterings)
 
     def read_pending_writes(
@@ -276,10 +279,18 @@ class TimelineReader:
                     beat_ms=entry.modified_ms,
                     is_running=check_process(owner),
                     unlisted=tuple(file for file in unlisted if mark in file[1]),
+                    logs=self._read_shared_logs(instant),
                 )
                 writes.append(write)
         undone = self._read_rolled_back() if writes else frozenset()
         return tuple(replace(write, is_rolled_back=write.instant in undone) for write in writes)
+
+    def _read_shared_logs(self, instant: Instant) -> tuple[tuple[str, str], ...]:
+        """Return log files of a write whose names do not tell it, by its markers."""
+        if self.properties.table_version >= LOGS_BY_COMPLETION:
+            return ()
+        markers = read_markers(self.storage, instant.requested).markers
+        return tuple((folder, name) for folder, name, kind in markers if kind == APPEND)
 
     def _list_entries(self, actions: Iterable[Action]) -> list[TimelineFile]:
         wanted = frozenset(actions)

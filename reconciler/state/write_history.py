@@ -187,5 +187,6 @@ def _build_written(entry: TimelineFile, stats: WriteStats) -> PastWrite:
         is_ours=PLAN_DIGEST in stats.extra or TOOL in stats.extra,
         inserts=stats.count_new_rows(),
         partitions=stats.partitions,
+        logged_inserts=int(stats.inserts[~stats.is_base].sum()),
         options={key: text for key, text in stats.extra.items() if key.startswith(_OPTIONS)},
     )

@@ -25,11 +25,13 @@ from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.write_stat import build_created_stat, build_merged_stat
 from reconciler.file_slices.base_file.writer import BaseFileWriter, WrittenFile
+from reconciler.file_slices.log_file.log_file import LogFileSettings
 from reconciler.file_slices.merge.log_records import LogRecords
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions, read_slice
 from reconciler.hudi.files.names import BaseName
 from reconciler.storage.api import Storage
 from reconciler.writer.base_file_merge import BaseFileMerge, FileCounts
+from reconciler.writer.log_targets import LogTarget
 from reconciler.writer.new_rows import FILL_FACTOR, NewRows
 
 #: the smallest share of the target to which files are filled after wrong estimates
@@ -42,7 +44,7 @@ class BucketSettings:
 
     ``reading``: reads every column that files hold. ``schema``, ``form``: those of the new files.
     ``target``: bytes of a file. ``range_columns``: columns whose ranges are collected for every new
-    file.
+    file. ``log``: the settings of log files, None for a copy-on-write table.
     """
 
     reading: SliceReadOptions
@@ -50,6 +52,7 @@ class BucketSettings:
     form: BaseFileSettings
     target: int
     range_columns: tuple[str, ...] = ()
+    log: LogFileSettings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +60,15 @@ class Bucket:
     """One file group that one task writes.
 
     ``number``: the bucket's index in its write. ``base``: the newest base file of an existing
-    group, None for a new one. ``prefix``: a uuid with which the ids of new groups start.
+    group, None for a new one. ``prefix``: a uuid with which the ids of new groups start. ``log``:
+    the log file that takes its rows; then no base file is written.
     """
 
     number: int
     partition: str
     prefix: str
     base: SliceFiles | None = None
+    log: LogTarget | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

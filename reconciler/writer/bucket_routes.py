@@ -36,9 +36,11 @@ from reconciler.writer.row_blocks import (
     send_rows,
 )
 
-#: columns of changes: whether a row is a deletion, and whether it wins over any event time
+#: columns of changes: whether a row is a deletion, whether it wins over any event time, and the
+#: number of the row of the base file that it changes, -1 if that is not known
 DELETION: Final = "reconciler.deletion"
 FINAL: Final = "reconciler.final"
+POSITION: Final = "reconciler.position"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -164,5 +166,6 @@ def _send_changes(
     batch = chunk.rows.take(to_arrow(matched.row))
     batch = batch.append_column(DELETION, to_arrow(matched.removes_old_row(chunk)))
     batch = batch.append_column(FINAL, to_arrow(matched.is_moved))
+    batch = batch.append_column(POSITION, to_arrow(matched.position))
     buckets = routes.file[matched.file]
     yield from send_rows(batch, buckets, BlockKind.CHANGES, chunk.source, chunk.number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import Mask, to_arrow, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
+from reconciler.file_slices.log_file.log_file import LogChanges
 from reconciler.file_slices.merge.log_records import (
     LogRecords,
     find_ordering_fields,
@@ -24,8 +25,10 @@ from reconciler.file_slices.merge.slice_reader import SliceReadOptions
 from reconciler.layout.sizing.key_routing import hash_record_keys
 from reconciler.rewrite.model import Tally
 from reconciler.writer.bucket import Bucket, BucketRows, BucketWriter, WrittenBaseFile
-from reconciler.writer.bucket_routes import DELETION, FINAL
+from reconciler.writer.bucket_routes import DELETION, FINAL, POSITION
 from reconciler.writer.job import Broadcast, RowJob, RowOperation, TaskContext
+from reconciler.writer.log_bucket import LogBucketWriter, WrittenLog
+from reconciler.writer.log_targets import LogTarget
 from reconciler.writer.row_blocks import BlockKind, RowBlock, sort_blocks
 from reconciler.writer.row_counts import tally_by_code
 
@@ -37,7 +40,8 @@ class WrittenBucket:
     bucket: int
     inserts: Tally
     changes: Tally
-    files: tuple[WrittenBaseFile, ...]
+    files: tuple[WrittenBaseFile, ...] = ()
+    log: WrittenLog | None = None
 
 
 def write_bucket(
@@ -59,6 +63,12 @@ def write_bucket(
             return
         new = sort_blocks(blocks, BlockKind.ROWS)
         changes = sort_blocks(blocks, BlockKind.CHANGES)
+        result = WrittenBucket(
+            bucket=bucket.number, inserts=_tally_blocks(new), changes=_tally_blocks(changes)
+        )
+        if bucket.log is not None:
+            yield replace(result, log=_write_log(bucket, bucket.log, job, context, folder, blocks))
+            return
         rows = BucketRows(
             records=make_log_records(changes, job) if changes else None,
             inserts=lambda: (block.read_batch() for block in new),
@@ -71,12 +81,45 @@ def write_bucket(
             folder=folder,
         )
         files = writer.write(rows, context.open_storage())
-        yield WrittenBucket(
-            bucket=bucket.number,
-            inserts=_tally_blocks(new),
-            changes=_tally_blocks(changes),
-            files=files if job.needs_blooms else tuple(map(_drop_bloom, files)),
-        )
+        yield replace(result, files=files if job.needs_blooms else tuple(map(_drop_bloom, files)))
+
+
+def _write_log(
+    bucket: Bucket,
+    target: LogTarget,
+    job: RowJob,
+    context: TaskContext,
+    folder: Path,
+    blocks: Sequence[RowBlock],
+) -> WrittenLog:
+    """Write the log file of a bucket."""
+    assert job.settings.log is not None, "only merge-on-read tables have log files"
+    new = sort_blocks(blocks, BlockKind.ROWS)
+    changes = sort_blocks(blocks, BlockKind.CHANGES)
+    writer = LogBucketWriter(
+        settings=job.settings.log,
+        columns=job.settings.reading.wanted.columns,
+        instant=job.instant,
+        number=bucket.number,
+        partition=bucket.partition,
+        target=target,
+        token=f"{bucket.number}-{_number_write(bucket.prefix)}-{context.get_attempt()}",
+        folder=folder,
+    )
+    return writer.write(
+        make_log_changes(changes, job),
+        lambda: (block.read_batch() for block in new),
+        context.open_storage(),
+    )
+
+
+def _number_write(prefix: str) -> int:
+    """Return a number of 28 bits for a write: names of log files may lack its instant.
+
+    >>> _number_write("0000002a-ffff-4fff-8fff-ffffffffffff")
+    2
+    """
+    return int(prefix[:7], 16)
 
 
 def map_blocks(buffers: Iterable[Any], folder: Path) -> Iterator[Any]:
@@ -136,6 +179,41 @@ def make_log_records(changes: list[RowBlock], row_job: RowJob) -> LogRecords:
         ordering=to_comparable_columns(ordering, fields),
         table=table,
     )
+
+
+def make_log_changes(changes: Sequence[RowBlock], row_job: RowJob) -> LogChanges:
+    """Return changes and deletions as a log file holds them; see ``make_log_records``."""
+    columns = row_job.settings.reading.wanted.columns
+    if not changes:
+        return LogChanges(
+            rows=columns.empty_table(),
+            deleted_keys=pa.array([], pa.string()),
+            is_final=np.zeros(0, np.bool_),
+        )
+    batch = pa.concat_batches([block.read_batch() for block in changes])
+    is_deletion = to_numpy(batch.column(DELETION))
+    deletions, rows = batch.filter(batch.column(DELETION)), batch.filter(to_arrow(~is_deletion))
+    reading = row_job.settings.reading
+    times: tuple[Any, ...] = ()
+    is_final = np.ones(len(deletions), np.bool_)
+    if row_job.operation is not RowOperation.DELETE:
+        fields = find_ordering_fields(reading.rules, reading.schema)
+        times = read_ordering_values(deletions, fields, "the rows")
+        is_final = to_numpy(deletions.column(FINAL)) | _has_no_event_time(times, reading)
+    return LogChanges(
+        rows=pa.Table.from_batches([rows]) if len(rows) else columns.empty_table(),
+        deleted_keys=deletions.column(RECORD_KEY),
+        is_final=is_final,
+        event_times=times,
+        row_positions=_read_positions(rows),
+        deleted_positions=_read_positions(deletions),
+    )
+
+
+def _read_positions(batch: Any) -> Integers | None:
+    """Return the row numbers of the base file; None if some are not known."""
+    positions = to_numpy(batch.column(POSITION))
+    return None if (positions < 0).any() else positions
 
 
 def _has_no_event_time(ordering: tuple[Any, ...], reading: SliceReadOptions) -> Mask | bool:

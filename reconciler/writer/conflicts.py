@@ -14,6 +14,7 @@ import numpy as np
 
 from reconciler.errors import BusyError
 from reconciler.hudi.files.names import BaseName
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX
 from reconciler.hudi.timeline.active import Timeline
@@ -28,11 +29,14 @@ from reconciler.transaction.footprints import (
 )
 from reconciler.transaction.paths import list_names_of_partitions
 from reconciler.transaction.session import TableSession
-from reconciler.writer.facts import UnpublishedWrite, WriteFacts
+from reconciler.writer.facts import WriteFacts
 from reconciler.writer.request import WriteMode
 from reconciler.writer.stream_batches import has_batch, parse_batches
+from reconciler.writer.unpublished_write import UnpublishedWrite
 
 _ROLLBACK_ACTIONS: Final = ("rollback", "restore")
+#: a compaction of a merge-on-read table, pending or completed
+_COMPACTION_ACTIONS: Final = ("compaction", "commit")
 #: what an Avro schema says beside its columns; writers spell it differently
 _ASIDE: Final = frozenset({"doc", "namespace"})
 
@@ -84,11 +88,16 @@ def check_conflicts(
     against = [other for other in others if other.is_completed or _is_pending_rewrite(other)]
     claims = [*_list_claims(done)]
     conflicts = find_conflicts(claims, against)
+    appended = [*_list_appended(done)]
     if undoing:
         raise _conflict_error(f"{undoing[0]} is pending, and may undo what this write has read")
     if conflicts:
         first = min(conflicts)
         raise _conflict_error(f"partition {claims[first].partition!r}: {conflicts[first]}")
+    conflicts = find_conflicts(appended, _find_appending_conflicts(done, others))
+    if conflicts:
+        first = min(conflicts)
+        raise _conflict_error(f"partition {appended[first].partition!r}: {conflicts[first]}")
     _check_nothing_archived(done, timeline)
     _check_record_index(session, done)
     completed = [other for other in others if other.is_completed]
@@ -168,6 +177,7 @@ def _check_record_index(session: TableSession, done: UnpublishedWrite) -> None:
 
 def _check_partitions(done: UnpublishedWrite, completed: Sequence[Footprint]) -> None:
     partitions = {file.partition for file in done.files if file.counts.inserts}
+    partitions |= {log.partition for log in done.logs if log.inserts}
     partitions |= {*map(done.facts.groups.get_partition, done.replaced.tolist())}
     for other in completed:
         if not other.has_new_keys and not done.mode.replaces:
@@ -247,6 +257,35 @@ def _list_claims(done: UnpublishedWrite) -> Iterator[GroupClaim]:
             ids.setdefault(file.partition, []).append(_parse_file_id(file.previous_name))
     for path, file_ids in sorted(ids.items()):
         yield GroupClaim(partition=path, ids=frozenset(file_ids), is_open=False)
+
+
+def _list_appended(done: UnpublishedWrite) -> Iterator[GroupClaim]:
+    """Yield the file groups to which this write appends log files, by partition."""
+    ids: dict[str, set[str]] = {}
+    for log in done.logs:
+        if not log.is_new_group:
+            ids.setdefault(log.partition, set()).add(log.target.file_id)
+    for path, file_ids in sorted(ids.items()):
+        yield GroupClaim(partition=path, ids=frozenset(file_ids), is_open=False)
+
+
+def _find_appending_conflicts(
+    done: UnpublishedWrite, others: Sequence[Footprint]
+) -> list[Footprint]:
+    """Return the other writes beside which no log file may be appended to the same group.
+
+    A compaction keeps log files that complete after it was planned. Before version 8 their names
+    tell which, so one that was planned meanwhile has not seen this write's, and would lose it.
+    """
+    by_name = done.facts.properties.table_version < LOGS_BY_COMPLETION
+    known = {plan.instant for plan in done.facts.state.compactions}
+
+    def is_in_the_way(other: Footprint) -> bool:
+        if other.action in _COMPACTION_ACTIONS:
+            return by_name and other.instant not in known
+        return other.is_completed or _is_pending_rewrite(other)
+
+    return [other for other in others if is_in_the_way(other)]
 
 
 def _parse_file_id(name: str) -> str:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import Integers
 from reconciler.errors import FormatError, RowsError, UnsupportedError
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
+from reconciler.file_slices.log_file.log_file import LogFileSettings
 from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema
 from reconciler.file_slices.merge.calendar import PROLEPTIC
+from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.slice_reader import SliceReadOptions
@@ -24,9 +25,16 @@ from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.metadata.record_index import RecordIndex
 from reconciler.hudi.metadata.sync_decisions import decide_write_sync
 from reconciler.hudi.table.properties import TableProperties
-from reconciler.layout.sizing.assignment_rules import AssignmentRule, FileSizeLimits, choose_rule
+from reconciler.layout.sizing.assignment_rules import (
+    AssignmentRule,
+    CopyOnWrite,
+    FileSizeLimits,
+    MergeOnRead,
+    TableKind,
+    choose_rule,
+)
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes, measure_groups
-from reconciler.layout.sizing.record_size import can_fit_size
+from reconciler.layout.sizing.record_size import PastWrite, can_fit_size
 from reconciler.reader.model import ReadRequest
 from reconciler.reader.open_scan import open_scan
 from reconciler.rewrite.facts import read_file_form
@@ -44,19 +52,24 @@ from reconciler.state.schema_versions import SCHEMA_FOLDER
 from reconciler.state.write_history import read_newest_writes
 from reconciler.storage.api import Storage
 from reconciler.storage.paths import list_if_exists
-from reconciler.transaction.footprints import CompletedWrites, collect_completed_writes
 from reconciler.transaction.metadata.rewrite_sync import find_indexed_columns
 from reconciler.transaction.metadata.sync import open_record_index
 from reconciler.transaction.recovery.damaged_files import REMEDY, find_lost_files
-from reconciler.writer.bucket import BucketSettings, WrittenBaseFile
+from reconciler.writer.bucket import BucketSettings
 from reconciler.writer.declared_schema import make_avro_schema
 from reconciler.writer.dedupe import DedupeRule
-from reconciler.writer.job import RowCounts, RowJob, RowRules, WriteJob
+from reconciler.writer.job import RowJob, RowRules, WriteJob
+from reconciler.writer.log_blocks import read_data_block_type
+from reconciler.writer.log_targets import LogTargets
 from reconciler.writer.partition_paths import PartitionRule
 from reconciler.writer.record_keys import KeyGenerator, KeyRule, find_key_generator
 from reconciler.writer.request import WriteMode, WriteRequest
 from reconciler.writer.schema_evolution import SchemaEvolution
+from reconciler.writer.slice_keys import list_slice_logs
 
+#: how many writes tell the size of a record; of merge-on-read tables, all may tell of their index
+_NEWEST: Final = 20
+_ALL: Final = 1 << 30
 #: how many stored record keys are read to see how a table spells them
 _SAMPLED_KEYS: Final = 100
 #: modes that copy rows of older files into new ones
@@ -68,7 +81,9 @@ class WriteFacts:
     """A table as a write finds it.
 
     ``declared``: its current schema, Avro's JSON text, None if there is none; ``avro``: after the
-    write. ``index``: the live record index, if it makes keys unique in the whole table.
+    write. ``kind``: how rows go to existing file groups. ``index``: the live record index, if it
+    makes keys unique in the whole table. ``logs``: the log files of each group, if keys are looked
+    up in them.
     """
 
     state: TableState
@@ -80,6 +95,8 @@ class WriteFacts:
     groups: FileGroupSizes
     size_rule: AssignmentRule
     index: RecordIndex | None
+    kind: TableKind = CopyOnWrite()  # noqa: RUF009 (frozen)
+    logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def make_job(self, request: WriteRequest, instant: str, attempt: str) -> WriteJob:
         """Return the job of a request; ``attempt``: a text that no other attempt has."""
@@ -96,10 +113,19 @@ class WriteFacts:
             seed=make_seed(instant, attempt),
             groups=self.groups,
             size_rule=self.size_rule,
+            kind=self.kind,
             has_commits=bool(self.state.timeline.commits),
             is_stream_batch=request.batch is not None,
             index=self.index,
+            log_targets=self._make_log_targets(),
+            logs=self.logs,
         )
+
+    def _make_log_targets(self) -> LogTargets | None:
+        if isinstance(self.kind, CopyOnWrite):
+            return None
+        version = self.properties.table_version
+        return LogTargets(view=self.state.view, groups=self.groups, table_version=version)
 
 
 def read_write_facts(
@@ -126,6 +152,9 @@ def read_write_facts(
         reading=SliceReadOptions(
             rules=MergeRules.from_properties(properties),
             schema=add_meta_columns(to_arrow_schema(evolution.avro, "the schema of the rows")),
+            committed=CommittedInstants.from_timeline(
+                state.timeline, table_version=properties.table_version
+            ),
             columns=tuple(schema.columns.names),
         ),
         schema=schema,
@@ -133,6 +162,8 @@ def read_write_facts(
         target=files.target,
         range_columns=find_indexed_columns(storage, properties, state.timeline),
     )
+    if state.is_merge_on_read:
+        settings = replace(settings, log=_choose_log_settings(storage, state, settings))
     rules = RowRules(
         key=KeyRule.from_properties(properties, _read_stored_keys(storage, properties, groups)),
         partition=PartitionRule.from_properties(properties),
@@ -140,7 +171,13 @@ def read_write_facts(
         columns=evolution.columns,
         incoming=evolution.incoming,
     )
-    written = read_newest_writes(storage, properties, state.timeline, newest=20)
+    written = read_newest_writes(
+        storage, properties, state.timeline, newest=_ALL if state.is_merge_on_read else _NEWEST
+    )
+    kind = _find_kind(state, groups, written, has_index=index is not None)
+    searches_logs = index is not None or (isinstance(kind, MergeOnRead) and kind.indexes_logs)
+    logs = list_slice_logs(state, groups) if state.is_merge_on_read and searches_logs else {}
+    written = written[-_NEWEST:]
     needs_footers = files.assign == "steady" and not can_fit_size(written)
     return WriteFacts(
         state=state,
@@ -158,6 +195,36 @@ def read_write_facts(
             declared=files.record_size,
         ),
         index=index,
+        kind=kind,
+        logs=logs,
+    )
+
+
+def _find_kind(
+    state: TableState, groups: FileGroupSizes, written: Sequence[PastWrite], *, has_index: bool
+) -> TableKind:
+    """Return how rows go to existing file groups, as the table's own writers do it.
+
+    Writers whose index finds rows in log files put new rows there. With a record index they must
+    not, because it locates rows of base files.
+    """
+    if not state.is_merge_on_read:
+        return CopyOnWrite()
+    is_log_only = groups.is_live & (groups.base < 0) & (groups.log_files > 0)
+    has_logged = bool(is_log_only.any()) or any(write.logged_inserts for write in written)
+    return MergeOnRead(indexes_logs=has_logged and not has_index)
+
+
+def _choose_log_settings(
+    storage: Storage, state: TableState, settings: BucketSettings
+) -> LogFileSettings:
+    """Return the settings of log files; the newest one shows what its data blocks are."""
+    return LogFileSettings(
+        schema=settings.schema,
+        form=settings.form,
+        table_version=state.table_version,
+        data_block=read_data_block_type(storage, state.view),
+        range_columns=settings.range_columns,
     )
 
 
@@ -165,21 +232,12 @@ def check_writable(
     storage: Storage, properties: TableProperties, state: TableState
 ) -> FileGroupSizes:
     """Return the file groups; raise UnsupportedError for a table that cannot be written here."""
-    _check_supported(storage, properties, state)
+    _check_supported(storage, properties)
     return _measure_groups(state)
 
 
-def _check_supported(storage: Storage, properties: TableProperties, state: TableState) -> None:
+def _check_supported(storage: Storage, properties: TableProperties) -> None:
     name = properties.table_name
-    if state.is_merge_on_read:
-        raise UnsupportedError(
-            f"table {name} is MERGE_ON_READ, but only COPY_ON_WRITE tables can be written here; "
-            + (
-                "write it with Hudi"
-                if state.timeline.commits
-                else "the table was created without rows; write them with Hudi"
-            )
-        )
     if drops_partition_columns(properties):
         raise UnsupportedError(
             f"table {name} keeps its partition columns in folder names alone "
@@ -321,24 +379,3 @@ def _read_stored_keys(
                 keys: list[str] = batch.column(0).cast(pa.string()).drop_null().to_pylist()
                 return keys
     return ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class UnpublishedWrite:
-    """A write whose files exist. ``replaced``: the groups of ``facts`` that it replaces.
-
-    ``extra``: extra metadata of the instant.
-    """
-
-    mode: WriteMode
-    instant: str
-    facts: WriteFacts
-    files: Sequence[WrittenBaseFile]
-    counts: RowCounts
-    replaced: Integers
-    extra: Mapping[str, str]
-
-    @property
-    def known_writes(self) -> CompletedWrites:
-        """The writes that had completed when it began."""
-        return collect_completed_writes(self.facts.state.timeline)

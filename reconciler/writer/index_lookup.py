@@ -10,8 +10,8 @@ hoodie.record.index.update.partition.path.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Never
 
 import numpy as np
@@ -51,6 +51,7 @@ from reconciler.writer.row_blocks import (
     read_matched_chunks,
     send_rows,
 )
+from reconciler.writer.slice_keys import find_merged_keys
 from reconciler.writer.stored_keys import find_stored_keys
 
 INDEX_PATH: Final = f"{ROOT}/record_index"
@@ -67,19 +68,28 @@ class IndexLookup:
     """The tasks that read the index and those that read files. ``index``: a record index.
 
     ``index_tasks``: tasks that read the index; ``file_tasks``: tasks that read files of the table.
+    ``logs``: the log files of the groups' current slices.
     """
 
     index: RecordIndex
     groups: FileGroupSizes
     index_tasks: int
     file_tasks: int
+    logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def from_index(cls, index: RecordIndex, groups: FileGroupSizes, count: int) -> IndexLookup:
+    def from_index(
+        cls,
+        index: RecordIndex,
+        groups: FileGroupSizes,
+        count: int,
+        logs: Mapping[int, tuple[str, ...]],
+    ) -> IndexLookup:
         """Return the lookup with about ``count`` tasks at a time."""
         return cls(
             index=index,
             groups=groups,
+            logs=logs,
             index_tasks=min(len(index.slices), max(count, 1)),
             file_tasks=min(max(len(groups), 1), max(count, 1)),
         )
@@ -208,20 +218,21 @@ def match_keys(
         tags = []
         for file, rows in group_rows(to_numpy(batch.column("file"))):
             keys = batch.take(to_arrow(rows))
-            outcome = _decide_outcomes(keys, file, row_job.value, lookup.value.groups, storage)
-            tags.append(make_tags(file, keys, outcome))
+            outcome, position = _decide_outcomes(keys, file, row_job.value, lookup.value, storage)
+            tags.append(make_tags(file, keys, outcome, position))
         yield from send_tags(tags, partition, number)
 
 
 def _decide_outcomes(
-    batch: Any, file: int, row_job: RowJob, groups: FileGroupSizes, storage: Storage
-) -> NDArray[np.int8]:
-    """Return what becomes of rows whose keys are in a file."""
+    batch: Any, file: int, row_job: RowJob, lookup: IndexLookup, storage: Storage
+) -> tuple[NDArray[np.int8], Integers]:
+    """Return what becomes of rows whose keys are in a file, and the numbers of the file's rows."""
+    groups = lookup.groups
     keys, path = batch.column("key"), groups.get_base_path(file)
     size = int(groups.base[file])
     stored = find_stored_keys(storage, path, size, keys)
     if len(stored) < len(keys):
-        missing = np.setdiff1d(np.arange(len(keys)), stored, assume_unique=True)
+        missing = np.setdiff1d(np.arange(len(keys)), stored.index, assume_unique=True)
         raise _misplaced_keys_error(keys, missing, f"in {path}")
     is_elsewhere = to_numpy(batch.column("folder")) != groups.partition[file]
     moves = is_elsewhere & ~to_numpy(batch.column("deletes"))
@@ -230,10 +241,10 @@ def _decide_outcomes(
     if times and moves.any():
         rows = np.flatnonzero(moves)
         selected = [column.take(to_arrow(rows)) for column in times]
-        ref = SliceFiles(base=path, base_size=size)
+        ref = SliceFiles(base=path, base_size=size, logs=lookup.logs.get(file, ()))
         older = _find_older_rows(keys.take(to_arrow(rows)), selected, ref, row_job, storage)
         outcome[rows[older]] = MatchOutcome.STAYS
-    return outcome
+    return outcome, stored.position
 
 
 def _find_older_rows(
@@ -264,18 +275,30 @@ def send_moved_keys(
 
 
 def check_moved_keys(
-    search: Broadcast, context: TaskContext, partition: int, buffers: Iterator[Any]
+    row_job: Broadcast,
+    search: Broadcast,
+    context: TaskContext,
+    partition: int,
+    buffers: Iterator[Any],
 ) -> Iterator[Never]:
     """Raise FormatError naming a moved key that is in its new partition already.
 
-    Otherwise keys of the table are unique per partition only, and moving rows would lose some.
+    Otherwise keys of the table are unique per partition only, and moving rows would lose some. Rows
+    that log files have deleted are not there any more.
     """
     files: KeySearch = search.value
+    job: RowJob = row_job.value
     for blocks, storage in batch_blocks(buffers, context):
-        for file, keys in search_files(files, partition, blocks, storage):
+        for file, found, _position in search_files(files, partition, blocks, storage):
+            keys = found.column("key")
+            if file in files.logs:
+                given, reading = files.get_slice(file), job.settings.reading
+                keys = keys.filter(to_arrow(find_merged_keys(given, keys, reading, storage)))
+            if not len(keys):
+                continue
             raise FormatError(
                 INDEX_PATH,
-                f"has key {keys.column('key')[0].as_py()!r} in another partition, but "
+                f"has key {keys[0].as_py()!r} in another partition, but "
                 f"{files.path[file]} has it too: keys of this table are in several partitions, and "
                 "the index knows only one of them",
                 REMEDY,

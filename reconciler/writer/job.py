@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,11 +13,13 @@ import pyarrow as pa
 
 from reconciler.hudi.metadata.record_index import RecordIndex
 from reconciler.layout.sizing.assign import BucketAssignment, Workload
-from reconciler.layout.sizing.assignment_rules import AssignmentRule
+from reconciler.layout.sizing.assignment_rules import AssignmentRule, CopyOnWrite, TableKind
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.storage.api import Storage
 from reconciler.writer.bucket import BucketSettings, WrittenBaseFile
 from reconciler.writer.dedupe import DedupeRule
+from reconciler.writer.log_bucket import WrittenLog
+from reconciler.writer.log_targets import LogTargets
 from reconciler.writer.partition_paths import PartitionRule
 from reconciler.writer.record_keys import KeyRule
 
@@ -79,18 +81,23 @@ class RowJob:
 class WriteJob:
     """One write. ``seed``: 32 hex digits that no other attempt has; file ids are derived from it.
 
-    ``size_rule``: which files take new rows, and how many. ``has_commits``: the table has a
-    completed write. ``is_stream_batch``: it is the batch of a stream. ``index``: where each key of
-    the table is, in any partition; None if a key belongs to its partition.
+    ``size_rule``: which files take new rows, and how many; ``kind``: of the table. ``has_commits``:
+    the table has a completed write. ``is_stream_batch``: it is the batch of a stream. ``index``:
+    where each key of the table is, in any partition; None if a key belongs to its partition.
+    ``log_targets``: finds the log files to append, None for a copy-on-write table. ``logs``: per
+    group, the log files that readers merge; empty if no key is looked up in them.
     """
 
     row_job: RowJob
     seed: str
     groups: FileGroupSizes
     size_rule: AssignmentRule
+    kind: TableKind = CopyOnWrite()  # noqa: RUF009 (frozen)
     has_commits: bool = True
     is_stream_batch: bool = False
     index: RecordIndex | None = None
+    log_targets: LogTargets | None = None
+    logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,8 +114,9 @@ class RowCounts:
 
     ``incoming``: from the caller; ``dropped``: replaced by another row of the same key;
     ``absent_deletes``: deletions of keys that the table lacks. ``inserts``, ``updates`` and
-    ``deletes``: as the new files count them. An update older than the existing row counts nowhere;
-    one that moves to another partition counts as an insert and a deletion.
+    ``deletes``: as the new files count them. An update older than the existing row counts nowhere,
+    unless it went to a log file, which readers merge; one that moves to another partition counts as
+    an insert and a deletion.
     """
 
     incoming: int
@@ -119,13 +127,31 @@ class RowCounts:
     deletes: int
 
 
+#: a file of a write, with its partition and its statistic
+WrittenDataFile = WrittenBaseFile | WrittenLog
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WrittenFiles:
-    """The new base files in bucket order. Other files with markers are to be removed."""
+    """The new base files and log files in bucket order.
+
+    Other files with markers are to be removed.
+    """
 
     files: tuple[WrittenBaseFile, ...]
     counts: RowCounts
     assignment: WriteAssignment
+    logs: tuple[WrittenLog, ...] = ()
+
+    @property
+    def partitions(self) -> set[str]:
+        """The partitions with new files."""
+        return {written.partition for written in self.all_files}
+
+    @property
+    def all_files(self) -> tuple[WrittenDataFile, ...]:
+        """The new base files and log files."""
+        return (*self.files, *self.logs)
 
 
 class TaskContext(Protocol):

@@ -7,7 +7,7 @@ the rows are. No task has more than a share of the keys in memory, the driver ha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from reconciler.arrays import Integers, to_arrow, to_numpy
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
+from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.spark.staged_rows import BlockForPartition
 from reconciler.storage.api import Storage
@@ -28,6 +29,7 @@ from reconciler.writer.row_blocks import (
     send_rows,
     split_by_code,
 )
+from reconciler.writer.slice_keys import find_logged_keys
 from reconciler.writer.stored_keys import find_stored_keys
 
 #: keys that a task looks for at a time; each time it reads the footers of its files again
@@ -42,7 +44,8 @@ class KeySearch:
 
     ``partitions``: paths. ``tasks_by_partition``: per partition, the tasks that get its keys.
     ``files``: per task, by partition number, the groups that it reads. ``path``, ``size``: the
-    newest base file of every group that is read.
+    newest base file of every group that is read and has one. ``logs``: the log files of groups that
+    have some; ``reading``: how they are read, None if their rows are not searched.
     """
 
     partitions: tuple[str, ...]
@@ -50,15 +53,25 @@ class KeySearch:
     files: tuple[Mapping[int, Integers], ...]
     path: Mapping[int, str]
     size: Mapping[int, int]
+    logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    reading: SliceReadOptions | None = None
 
     @classmethod
-    def from_groups(cls, groups: FileGroupSizes, keys: Mapping[str, int], count: int) -> KeySearch:
+    def from_groups(
+        cls,
+        groups: FileGroupSizes,
+        keys: Mapping[str, int],
+        count: int,
+        logs: Mapping[int, tuple[str, ...]] | None = None,
+        reading: SliceReadOptions | None = None,
+    ) -> KeySearch:
         """Return the search for rows counted by partition, with about ``count`` tasks.
 
         A partition's files are divided by their share of all files. There are no tasks without
-        files.
+        files. ``logs`` and ``reading``: also search the rows of log files.
         """
-        by_path = {path: _find_groups(groups, path) for path in sorted(keys)}
+        logs = logs or {}
+        by_path = {path: _find_groups(groups, path, logs) for path in sorted(keys)}
         by_path = {path: files for path, files in by_path.items() if len(files)}
         total = sum(map(len, by_path.values()))
         task_ranges: list[range] = []
@@ -73,17 +86,34 @@ class KeySearch:
             partitions=tuple(by_path),
             tasks_by_partition=tuple(task_ranges),
             files=tuple(files),
-            path={group: groups.get_base_path(group) for group in all_groups},
+            path={
+                group: groups.get_base_path(group)
+                for group in all_groups
+                if groups.base[group] >= 0
+            },
             size={group: int(groups.base[group]) for group in all_groups},
+            logs={group: logs[group] for group in all_groups if group in logs},
+            reading=reading,
+        )
+
+    def get_slice(self, group: int) -> SliceFiles:
+        """Return the files of a group's current slice."""
+        return SliceFiles(
+            base=self.path.get(group),
+            base_size=max(self.size[group], 0),
+            logs=self.logs.get(group, ()),
         )
 
 
-def _find_groups(groups: FileGroupSizes, path: str) -> Integers:
-    """Return the groups of a partition that have a current base file."""
+def _find_groups(
+    groups: FileGroupSizes, path: str, logs: Mapping[int, tuple[str, ...]]
+) -> Integers:
+    """Return the groups of a partition that have a current base file, or log files to search."""
     within = groups.partition_range(path)
     has_base = groups.is_live[within] & (groups.base[within] >= 0)
     with_base: Integers = np.flatnonzero(has_base) + within.start
-    return with_base
+    more = [group for group in logs if within.start <= group < within.stop]
+    return np.union1d(with_base, np.array(more, np.int64)) if more else with_base
 
 
 def send_keys_to_files(
@@ -121,7 +151,8 @@ def search_keys_in_files(
     """
     for number, (blocks, storage) in enumerate(batch_blocks(buffers, context)):
         matches = search_files(search.value, partition, blocks, storage)
-        yield from send_tags([make_tags(file, keys) for file, keys in matches], partition, number)
+        tags = [make_tags(file, keys, position=position) for file, keys, position in matches]
+        yield from send_tags(tags, partition, number)
 
 
 def batch_blocks(
@@ -147,15 +178,35 @@ def batch_blocks(
 
 def search_files(
     search: KeySearch, task_number: int, blocks: Sequence[RowBlock], storage: Storage
-) -> Iterator[tuple[int, Any]]:
-    """Yield each file of a task, by its group, with the keys of its partition that it holds."""
+) -> Iterator[tuple[int, Any, Integers]]:
+    """Yield each file of a task, by its group, with the keys of its partition that it holds.
+
+    Also yields the numbers of their rows.
+    """
     for code in sorted({block.number for block in blocks}):
         batch = combine_keys([block for block in blocks if block.number == code])
         keys = batch.column("key")
         for file in search.files[task_number][code].tolist():
-            rows = find_stored_keys(storage, search.path[file], search.size[file], keys)
-            if len(rows):
-                yield file, batch.take(to_arrow(rows))
+            index, position = _find_keys(search, file, keys, storage)
+            if len(index):
+                yield file, batch.take(to_arrow(index)), position
+
+
+def _find_keys(
+    search: KeySearch, file: int, keys: Any, storage: Storage
+) -> tuple[Integers, Integers]:
+    """Return which keys a file group has, and the numbers of their rows in its base file, or -1."""
+    position = np.full(len(keys), -1, np.int64)
+    has_key = np.zeros(len(keys), np.bool_)
+    if file in search.path:
+        stored = find_stored_keys(storage, search.path[file], search.size[file], keys)
+        position[stored.index] = stored.position
+        has_key[stored.index] = True
+    logs = search.logs.get(file)
+    if logs and search.reading is not None:
+        has_key[find_logged_keys(logs, keys, search.reading, storage)] = True
+    index: Integers = np.flatnonzero(has_key)
+    return index, position[index]
 
 
 def combine_keys(blocks: Sequence[RowBlock]) -> Any:

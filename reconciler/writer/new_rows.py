@@ -108,23 +108,31 @@ class NewRows:
         return free_share if free_share >= _MIN_SHARE * self._target else self._target
 
     def _stamp_batch(self, batch: Any) -> Any:
-        """Return rows with all columns of the table, and this write's commit time and numbers."""
-        stamped = {
-            COMMIT_TIME: pa.repeat(pa.scalar(self._stamp.instant, pa.string()), len(batch)),
-            SEQUENCE: self._stamp.build_sequence_numbers(self._count, len(batch)),
-            FILE_NAME: pa.nulls(len(batch), pa.string()),  # the base file writer fills it in
-        }
-        columns = []
-        for field in self._columns:
-            column = stamped[field.name] if field.name in stamped else batch.column(field.name)
-            if pa.types.is_dictionary(column.type):
-                column = column.dictionary_decode()
-            columns.append(column.cast(field.type))
+        stamped = stamp_rows(batch, self._stamp, self._columns, self._count)
         self._count += len(batch)
-        return pa.RecordBatch.from_arrays(columns, schema=self._columns)
+        return stamped
 
     def _fetch(self) -> None:
         self._current = next((batch for batch in self._batches if len(batch)), None)
+
+
+def stamp_rows(batch: Any, stamp: CommitStamp, columns: pa.Schema, first: int) -> Any:
+    """Return rows with all columns of the table, and a write's commit time and numbers.
+
+    ``first``: the number of the first row among all rows of its task.
+    """
+    stamped = {
+        COMMIT_TIME: pa.repeat(pa.scalar(stamp.instant, pa.string()), len(batch)),
+        SEQUENCE: stamp.build_sequence_numbers(first, len(batch)),
+        FILE_NAME: pa.nulls(len(batch), pa.string()),  # the file's writer fills it in
+    }
+    arrays = []
+    for field in columns:
+        column = stamped[field.name] if field.name in stamped else batch.column(field.name)
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        arrays.append(column.cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=columns)
 
 
 def _estimate_memory(rows: Any) -> int:

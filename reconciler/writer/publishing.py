@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError
 from reconciler.file_slices.base_file.writer import WrittenFile
+from reconciler.file_slices.log_file.log_file import WrittenLogFile
 from reconciler.hudi.files.names import PARTITION_METAFILE, make_file_path
 from reconciler.hudi.table.properties import TableProperties
-from reconciler.hudi.timeline.write_commit import WriteCommit
+from reconciler.hudi.timeline.write_commit import WriteCommit, WriteStat
 from reconciler.plans.model import Note
+from reconciler.rewrite.replaced_keys import read_log_keys
 from reconciler.transaction.footprints import read_footprints
 from reconciler.transaction.metadata.write_sync import WriteChanges, prepare_write_sync
 from reconciler.transaction.recovery.marked_files import (
-    is_written_by,
-    list_marked_files,
-    remove_files,
+    remove_marked_files,
     remove_markers,
 )
 from reconciler.transaction.recovery.own_writes import is_still_pending
 from reconciler.transaction.run import MARKERS, Completion
 from reconciler.transaction.session import TableSession
 from reconciler.writer.conflicts import check_conflicts, check_no_unlocked_write
-from reconciler.writer.facts import UnpublishedWrite
 from reconciler.writer.fixed_bytes import warn_of_fixed_bytes
+from reconciler.writer.log_deletions import read_removed_keys
 from reconciler.writer.request import WriteMode, WriteResult
+from reconciler.writer.unpublished_write import UnpublishedWrite
 
 _SCHEMA: Final = "schema"
 
@@ -48,7 +49,7 @@ def settle_write(session: TableSession, done: UnpublishedWrite) -> Completion[Wr
     timeline = session.reload_timeline()
     return Completion(
         timeline=timeline,
-        prepare_sync=lambda request: prepare_write_sync(request, _describe_files(done)),
+        prepare_sync=lambda request: prepare_write_sync(request, _describe_files(session, done)),
         check=partial(_check_still_pending, session, done),  # a rollback waits for no lock
         make_payload=partial(_encode_commit, done),
         make_outcome=partial(_make_result, done),
@@ -70,7 +71,7 @@ def remove_leftovers(
 
 def _check_still_pending(session: TableSession, done: UnpublishedWrite) -> None:
     """Raise BusyError if another writer has rolled the write back, or has begun to."""
-    action = done.mode.action
+    action = done.action
     if not is_still_pending(session, done.instant, action, done.known_writes):
         raise BusyError(
             f"another writer has rolled back {action} {done.instant} while it was being written; "
@@ -80,35 +81,41 @@ def _check_still_pending(session: TableSession, done: UnpublishedWrite) -> None:
 
 def _remove_strays(session: TableSession, done: UnpublishedWrite) -> None:
     """Remove by marker what attempts have written that did not count."""
-    kept = {(file.partition, file.file.name) for file in done.files}
-    remove_files(
-        session.storage,
-        [
-            (partition, name)
-            for partition, name in list_marked_files(session.storage, done.instant)
-            if (partition, name) not in kept and is_written_by(name, done.instant)
-        ],
-    )
+    kept = {(file.partition, file.file.name) for file in done.all_files}
+    remove_marked_files(session.storage, done.instant, kept)
 
 
 def _create_metafiles(session: TableSession, done: UnpublishedWrite) -> None:
     """Create the metafile of every new partition, by which listings know it."""
     known = done.facts.state.metafile_partitions
-    for path in sorted({file.partition for file in done.files} - known):
+    for path in sorted(done.partitions - known):
         depth = len(path.split("/")) if path else 0
         text = f"#partition metadata\ncommitTime={done.instant}\npartitionDepth={depth}\n"
         with suppress(AlreadyExistsError):
             session.storage.create(make_file_path(path, PARTITION_METAFILE), text.encode())
 
 
-def _describe_files(done: UnpublishedWrite) -> WriteChanges:
+def _read_replaced_log_keys(session: TableSession, done: UnpublishedWrite) -> Iterator[Any]:
+    """Yield the keys of replaced file groups with log files."""
+    facts, groups = done.facts, done.facts.groups
+    logged = [group for group in done.replaced.tolist() if groups.log_files[group]]
+    if logged:
+        paths = set(map(groups.get_partition, logged))
+        yield from read_log_keys(session.storage, facts.state, paths)
+
+
+def _describe_files(session: TableSession, done: UnpublishedWrite) -> WriteChanges:
     facts, groups = done.facts, done.facts.groups
     added: dict[str, list[WrittenFile]] = {}
     for written in done.files:
         added.setdefault(written.partition, []).append(written.file)
+    logged: dict[str, list[WrittenLogFile]] = {}
+    for log in done.logs:
+        logged.setdefault(log.partition, []).append(log.file)
     replaced = done.replaced.tolist()
     return WriteChanges(
         added=added,
+        logged=logged,
         previous={
             make_file_path(written.partition, written.file.name): (
                 written.previous.base or "",
@@ -124,12 +131,19 @@ def _describe_files(done: UnpublishedWrite) -> WriteChanges:
         ],
         types={field.name: field.type for field in facts.settings.reading.schema},
         rewritten_partitions=frozenset(map(groups.get_partition, replaced)),
+        replaced_groups=[
+            (groups.get_partition(group), groups.get_file_id(group))
+            for group in replaced
+            if groups.base[group] < 0
+        ],
+        read_log_keys=partial(_read_replaced_log_keys, session, done),
+        read_logged_deletions=partial(read_removed_keys, session.storage, done),
     )
 
 
 def _encode_commit(done: UnpublishedWrite, properties: TableProperties) -> bytes:
-    stats: dict[str, list[Mapping[str, str | int]]] = {}
-    for written in done.files:
+    stats: dict[str, list[WriteStat]] = {}
+    for written in done.all_files:
         stats.setdefault(written.partition, []).append(written.stat)
     replaced = done.facts.groups.list_file_ids(done.replaced)
     commit = WriteCommit(
@@ -151,13 +165,16 @@ def _make_result(done: UnpublishedWrite, notes: tuple[Note, ...]) -> WriteResult
         status="completed",
         instant=done.instant,
         counts=done.counts,
-        created_groups=len(done.files) - len(previous),
+        created_groups=len(done.files) - len(previous) + sum(log.is_new_group for log in done.logs),
         rewritten_groups=len(previous),
+        appended_groups=len({log.target.file_id for log in done.logs if not log.is_new_group}),
         replaced_groups=len(done.replaced),
         files=len(done.files),
         bytes=sum(written.file.size for written in done.files),
+        log_files=len(done.logs),
+        log_bytes=sum(log.file.size for log in done.logs),
         rewritten_bytes=sum(file.base_size for file in previous),
         warnings=(*notes, *warn_of_fixed_bytes(done.files, done.facts.settings)),
-        partitions_written=tuple(sorted({written.partition for written in done.files})),
+        partitions_written=tuple(sorted(done.partitions)),
         partitions_deleted=tuple(sorted(deleted)),
     )

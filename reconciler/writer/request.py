@@ -41,9 +41,13 @@ class WriteMode(Enum):
             WriteMode.DELETE_PARTITION,
         )
 
-    @property
-    def action(self) -> Action:
-        return Action.REPLACECOMMIT if self.replaces else Action.COMMIT
+    def get_action(self, table_type: str) -> Action:
+        """Return the action of the write's instant.
+
+        >>> WriteMode.UPSERT.get_action("MERGE_ON_READ").value
+        'deltacommit'
+        """
+        return Action.REPLACECOMMIT if self.replaces else get_plain_action(table_type)
 
     @property
     def operation(self) -> RowOperation:
@@ -68,6 +72,11 @@ class WriteRequest:
     partitions: Sequence[str] | None = None
     batch: tuple[str, int] | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def get_plain_action(table_type: str) -> Action:
+    """Return the action of writes that replace no file groups."""
+    return Action.DELTACOMMIT if table_type == "MERGE_ON_READ" else Action.COMMIT
 
 
 def parse_mode(text: str) -> WriteMode:
@@ -108,10 +117,11 @@ class WriteResult:
     """The result of a write.
 
     ``status``: completed, or nothing if there was nothing to write. ``created_groups``,
-    ``rewritten_groups``, ``replaced_groups``: file groups that it created, wrote again, or
-    replaced; ``files`` and ``bytes``: totals of new base files; ``rewritten_bytes``: bytes of files
-    that they replace. ``partitions_written``: folders with new files; ``partitions_deleted``: those
-    of a write that deletes partitions.
+    ``rewritten_groups``, ``appended_groups``, ``replaced_groups``: file groups that it created,
+    wrote again, appended log files to, or replaced; ``files`` and ``bytes``: totals of new base
+    files; ``log_files`` and ``log_bytes``: of new log files; ``rewritten_bytes``: bytes of files
+    that the base files replace. ``partitions_written``: folders with new files;
+    ``partitions_deleted``: those of a write that deletes partitions.
     """
 
     status: Literal["completed", "nothing"]
@@ -119,9 +129,12 @@ class WriteResult:
     counts: RowCounts | None = None
     created_groups: int = 0
     rewritten_groups: int = 0
+    appended_groups: int = 0
     replaced_groups: int = 0
     files: int = 0
     bytes: int = 0
+    log_files: int = 0
+    log_bytes: int = 0
     rewritten_bytes: int = 0
     warnings: tuple[Note, ...] = ()
     partitions_written: tuple[str, ...] = ()

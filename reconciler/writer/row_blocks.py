@@ -173,13 +173,14 @@ class MatchedRows:
 
     A row occurs for each file that holds its key; files are indexes into FileGroupSizes.
     ``is_moved``: per match, whether the row is among the new ones too and the file's row is
-    deleted.
+    deleted. ``position``: per match, the number of the file's row, -1 if it is not known.
     """
 
     new: Integers
     row: Integers
     file: Integers
     is_moved: Mask
+    position: Integers
 
     def removes_old_row(self, chunk: RowChunk) -> Mask:
         """Return whether each match removes the file's row."""
@@ -221,12 +222,19 @@ def _choose_rows(partition: int, rows: Any, row_job: RowJob) -> RowChunk:
     )
 
 
-def make_tags(file: int, keys: Any, outcome: NDArray[np.int8] | None = None) -> Any:
+def make_tags(
+    file: int,
+    keys: Any,
+    outcome: NDArray[np.int8] | None = None,
+    position: Integers | None = None,
+) -> Any:
     """Return a batch for ``match_rows`` about rows whose keys a file holds, with their source.
 
     ``keys``: columns key, row and source. Without ``outcome`` all rows replace or delete the file's
-    row.
+    row. ``position``: the number of the file's row for each key, if it is known.
     """
+    if position is None:
+        position = np.full(len(keys), -1, np.int64)
     if outcome is None:
         outcome = np.full(len(keys), MatchOutcome.CHANGES, np.int8)
     columns = {
@@ -235,6 +243,7 @@ def make_tags(file: int, keys: Any, outcome: NDArray[np.int8] | None = None) -> 
         "file": to_arrow(np.full(len(keys), file)),
         "hash": to_arrow(hash_record_keys(keys.column("key"))),
         "outcome": to_arrow(outcome),
+        "position": to_arrow(position.astype(np.int64)),
     }
     return pa.RecordBatch.from_pydict(columns)
 
@@ -258,9 +267,15 @@ def match_rows(chunk: RowChunk, tags: Sequence[RowBlock]) -> MatchedRows:
     if not tags:
         no_rows = np.zeros(0, np.int64)
         none = np.zeros(0, np.bool_)
-        return MatchedRows(new=np.flatnonzero(is_new), row=no_rows, file=no_rows, is_moved=none)
+        return MatchedRows(
+            new=np.flatnonzero(is_new),
+            row=no_rows,
+            file=no_rows,
+            is_moved=none,
+            position=no_rows,
+        )
     columns = pa.concat_batches([tag.read_batch() for tag in tags]).columns
-    row, file, hashes, outcome = map(to_numpy, columns)
+    row, file, hashes, outcome, position = map(to_numpy, columns)
     order = np.lexsort((file, row))
     row, file, hashes = row[order].astype(np.int64), file[order].astype(np.int64), hashes[order]
     if len(row) and (row[-1] >= len(chunk.rows) or (chunk.hashes[row] != hashes).any()):
@@ -274,6 +289,7 @@ def match_rows(chunk: RowChunk, tags: Sequence[RowBlock]) -> MatchedRows:
         row=row[is_active],
         file=file[is_active],
         is_moved=outcome[is_active] == MatchOutcome.MOVES,
+        position=position[order][is_active],
     )
 
 

@@ -43,13 +43,14 @@ from reconciler.writer.conflicts import (
     check_no_unlocked_write,
     check_stream_batches,
 )
-from reconciler.writer.facts import UnpublishedWrite, WriteFacts, read_write_facts
+from reconciler.writer.facts import WriteFacts, read_write_facts
 from reconciler.writer.job import RowCounts, RowWriter, WriteAssignment, WrittenFiles
 from reconciler.writer.partition_paths import check_not_nested
 from reconciler.writer.publishing import remove_leftovers, settle_write
-from reconciler.writer.request import WriteMode, WriteRequest, WriteResult
+from reconciler.writer.request import WriteMode, WriteRequest, WriteResult, get_plain_action
 from reconciler.writer.stream_batches import has_batch, make_batch_extra
 from reconciler.writer.table_opening import open_for_writing
+from reconciler.writer.unpublished_write import UnpublishedWrite
 
 _NOTHING: Final = RowCounts(
     incoming=0, dropped=0, absent_deletes=0, inserts=0, updates=0, deletes=0
@@ -149,7 +150,12 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         instant = self._create_requested(prepared)
         if instant is None:
             return None
-        return _RequestedWrite(instant=instant, action=self.rows.mode.action, facts=prepared)
+        return _RequestedWrite(instant=instant, action=self.action, facts=prepared)
+
+    @property
+    def action(self) -> Action:
+        """The action of the write's instant."""
+        return self.rows.mode.get_action(self.session.properties.table_type)
 
     def _create_requested(self, facts: WriteFacts) -> str | None:
         """Write the requested file; None if a write has completed since the table was observed."""
@@ -160,21 +166,23 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
             return None
         check_mode(mode, footprints, has_groups=bool(facts.groups.is_live.any()))
         check_no_unlocked_write(session, timeline, announced)
-        if announced is not None and mode.action is Action.COMMIT:
+        first = get_plain_action(session.properties.table_type)
+        if announced is not None and self.action is first:
             return announced
         session.lock.confirm()
         if announced is not None:  # a commit announced the new table, and this is another action
-            session.publisher.withdraw(announced, Action.COMMIT)
+            session.publisher.withdraw(announced, first)
             session.make_heartbeat(announced).remove()
         plan = encode_replace_request() if mode.replaces else b""
         try:
-            return session.request_write(mode.action, timeline, plan)
+            return session.request_write(self.action, timeline, plan)
         except AlreadyExistsError:
             return None
 
     def drop_request(self, pending: _RequestedWrite | None) -> None:
         instant = pending.instant if pending is not None else self.announced
-        action = pending.action if pending is not None else Action.COMMIT
+        first = get_plain_action(self.session.properties.table_type)
+        action = pending.action if pending is not None else first
         if instant is None:
             return
         with contextlib.suppress(ReconcilerError):
@@ -185,10 +193,10 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         facts, mode = pending.facts, self.rows.mode
         written: WrittenFiles | None = None
         if self.writer is None or mode is WriteMode.DELETE_PARTITION:
-            self.session.publisher.begin(pending.instant, mode.action, b"")
+            self.session.publisher.begin(pending.instant, pending.action, b"")
         else:
             written = self._write_rows(self.writer, pending)
-            if mode is WriteMode.INSERT_OVERWRITE_TABLE and not written.files:
+            if mode is WriteMode.INSERT_OVERWRITE_TABLE and not written.partitions:
                 raise RowsError(
                     f"{self.session.name}: there are no rows, and insert-overwrite-table would "
                     "empty the table; if that is meant, delete its partitions (delete-partition)"
@@ -196,8 +204,10 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         return UnpublishedWrite(
             mode=mode,
             instant=pending.instant,
+            action=pending.action,
             facts=facts,
             files=() if written is None else written.files,
+            logs=() if written is None else written.logs,
             counts=_NOTHING if written is None else written.counts,
             replaced=_find_replaced_groups(self.rows, facts, written),
             extra=self.rows.extra,
@@ -242,7 +252,7 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         result: UnpublishedWrite,
         should_wait: ShouldWait,  # noqa: ARG002
     ) -> Completion[WriteResult] | Ended[WriteResult]:
-        if result.files or len(result.replaced):
+        if result.files or result.logs or len(result.replaced):
             return settle_write(self.session, result)
         self.abandon(pending)
         notes = _note_absent_partitions(result)
@@ -279,7 +289,7 @@ def _find_replaced_groups(
         case WriteMode.INSERT_OVERWRITE_TABLE:
             return live
         case WriteMode.INSERT_OVERWRITE if written is not None:
-            paths = {file.partition for file in written.files}
+            paths = written.partitions
         case WriteMode.DELETE_PARTITION:
             paths = set(request.partitions or ())
         case _:

@@ -14,7 +14,7 @@ from functools import partial
 from reconciler.errors import ReconcilerError, UnsupportedError
 from reconciler.file_slices.merge.slice_reader import SliceFiles
 from reconciler.layout.sizing.assign import BucketAssignment, assign_rows
-from reconciler.layout.sizing.assignment_rules import AssignmentRule, CopyOnWrite, SteadyRule
+from reconciler.layout.sizing.assignment_rules import AssignmentRule, SteadyRule
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.rewrite.model import Tally, make_output_id
 from reconciler.spark.staged_rows import RowSource, StagedRows
@@ -40,6 +40,7 @@ from reconciler.writer.job import (
 )
 from reconciler.writer.key_search import KeySearch, search_keys_in_files, send_keys_to_files
 from reconciler.writer.key_stage import prepare_rows
+from reconciler.writer.log_targets import LogTarget, make_new_target
 from reconciler.writer.row_blocks import rows_changed_error
 from reconciler.writer.row_counts import WriteCounts, choose_sample_size, count_changes, count_rows
 
@@ -58,10 +59,6 @@ def write_files(
 
 def _check_supported(job: WriteJob) -> None:
     """Raise UnsupportedError for what cannot be written here."""
-    if (job.groups.is_live & (job.groups.log_files > 0)).any():
-        raise UnsupportedError(
-            "the table has log files: only COPY_ON_WRITE tables can be written here"
-        )
     if job.row_job.operation.needs_lookup and not job.row_job.settings.form.has_keys:
         raise UnsupportedError(
             "the table's files hold no record keys (hoodie.populate.meta.fields is false), so that "
@@ -106,7 +103,7 @@ class _Stages:
         """Return the rows with tags that say where their keys are."""
         job, runner, row_job = self.job, self.runner, self.row_job
         if job.index is not None:
-            lookup = IndexLookup.from_index(job.index, job.groups, runner.search_tasks)
+            lookup = IndexLookup.from_index(job.index, job.groups, runner.search_tasks, job.logs)
             shared = runner.broadcast(lookup)
             keys = staged.shuffle(partial(send_keys_to_index, row_job, shared), lookup.index_tasks)
             located = keys.shuffle(partial(look_up_keys, shared, runner.context), lookup.file_tasks)
@@ -115,7 +112,8 @@ class _Stages:
         rows: Counter[str] = Counter()
         for counts in staged.collect(count_rows):
             rows.update(counts)
-        search = KeySearch.from_groups(job.groups, rows, runner.search_tasks)
+        reading = job.row_job.settings.reading if job.logs else None
+        search = KeySearch.from_groups(job.groups, rows, runner.search_tasks, job.logs, reading)
         if not search.files:
             return staged
         shared = runner.broadcast(search)
@@ -125,11 +123,12 @@ class _Stages:
 
     def _check_moved_keys(self, staged: StagedRows, total: WriteCounts) -> None:
         """Check that rows that move are not already in their new partition."""
-        search = KeySearch.from_groups(self.job.groups, total.moves, self.runner.search_tasks)
+        job = self.job
+        search = KeySearch.from_groups(job.groups, total.moves, self.runner.search_tasks, job.logs)
         if search.files:
             shared = self.runner.broadcast(search)
             keys = staged.shuffle(partial(send_moved_keys, self.row_job, shared), len(search.files))
-            keys.collect(partial(check_moved_keys, shared, self.runner.context))
+            keys.collect(partial(check_moved_keys, self.row_job, shared, self.runner.context))
 
     def _make_routes(self, staged: StagedRows, assignment: BucketAssignment) -> BucketRoutes:
         routes = BucketRoutes.from_assignment(assignment, len(self.job.groups))
@@ -149,7 +148,7 @@ def _assign_buckets(total: WriteCounts, job: WriteJob) -> WriteAssignment:
     workload = total.make_workload(job.groups, per_row)
     fills = job.has_commits and job.row_job.operation is not RowOperation.BULK_INSERT
     assignment = assign_rows(
-        job.groups, workload, CopyOnWrite(), rule, has_commits=fills, streams=job.is_stream_batch
+        job.groups, workload, job.kind, rule, has_commits=fills, streams=job.is_stream_batch
     )
     return WriteAssignment(workload=workload, assignment=assignment)
 
@@ -183,19 +182,28 @@ def _check_no_pending_clustering(total: WriteCounts, groups: FileGroupSizes) -> 
 
 
 def _make_buckets(assignment: BucketAssignment, job: WriteJob) -> tuple[Bucket, ...]:
-    return tuple(
-        Bucket(
-            number=number,
-            partition=assignment.partitions[assignment.partition[number]],
-            prefix=make_output_id(job.seed, 0, number),
-            base=SliceFiles(
-                base=job.groups.get_base_path(group), base_size=int(job.groups.base[group])
-            )
-            if group >= 0
-            else None,
-        )
-        for number, group in enumerate(assignment.group.tolist())
-    )
+    targets = _find_log_targets(assignment, job)
+    buckets = []
+    for number, group in enumerate(assignment.group.tolist()):
+        prefix = make_output_id(job.seed, 0, number)
+        log, base = None, None
+        if assignment.appends[number]:
+            new = make_new_target(f"{prefix}-0", job.row_job.instant)
+            log = new if group < 0 else targets[group]
+        elif group >= 0:
+            path, size = job.groups.get_base_path(group), int(job.groups.base[group])
+            base = SliceFiles(base=path, base_size=size)
+        path = assignment.partitions[assignment.partition[number]]
+        buckets.append(Bucket(number=number, partition=path, prefix=prefix, base=base, log=log))
+    return tuple(buckets)
+
+
+def _find_log_targets(assignment: BucketAssignment, job: WriteJob) -> dict[int, LogTarget]:
+    """Return the log file of each group that gets one."""
+    groups = assignment.group[assignment.appends & ~assignment.is_new].tolist()
+    if not groups or job.log_targets is None:
+        return {}
+    return job.log_targets.find(groups, job.row_job.instant)
 
 
 def _check_written_rows(
@@ -209,16 +217,17 @@ def _check_written_rows(
         inserts[path] = inserts.get(path, Tally()).add(result.inserts)
         if result.changes.rows:
             changes[int(assignment.group[result.bucket])] = result.changes
+        if result.log is not None:
+            if result.log.inserts != result.inserts.rows:
+                raise _misplaced_rows_error(path, result.inserts.rows, result.log.inserts)
+            continue
         # a change may become a new row, if its key was deleted since the lookup
         count = sum(file.counts.inserts for file in result.files)
         misplaced = sum(
             file.file.rows - file.counts.inserts for file in result.files if file.previous is None
         )
         if misplaced or not 0 <= count - result.inserts.rows <= result.changes.rows:
-            raise ReconcilerError(
-                f"partition {path!r}: {result.inserts.rows} new rows were sent to files, but the "
-                f"files have {count}; nothing is published"
-            )
+            raise _misplaced_rows_error(path, result.inserts.rows, count)
     expected = {path: tally for path, tally in total.inserts.items() if tally.rows}
     if changes != total.changes or expected != {
         path: tally for path, tally in inserts.items() if tally.rows
@@ -226,20 +235,31 @@ def _check_written_rows(
         raise rows_changed_error()
 
 
+def _misplaced_rows_error(path: str, sent: int, count: int) -> ReconcilerError:
+    return ReconcilerError(
+        f"partition {path!r}: {sent} new rows were sent to files, but the files have {count}; "
+        "nothing is published"
+    )
+
+
 def _make_result(
     written: Sequence[WrittenBucket], total: WriteCounts, result: WriteAssignment
 ) -> WrittenFiles:
     in_order = sorted(written, key=lambda bucket: bucket.bucket)
     files = tuple(file for bucket in in_order for file in bucket.files)
+    logs = tuple(bucket.log for bucket in in_order if bucket.log is not None)
     return WrittenFiles(
         files=files,
+        logs=logs,
         counts=RowCounts(
             incoming=total.incoming,
             dropped=total.dropped,
             absent_deletes=total.absent_deletes,
-            inserts=sum(file.counts.inserts for file in files),
-            updates=sum(file.counts.updates for file in files),
-            deletes=sum(file.counts.deletes for file in files),
+            inserts=sum(file.counts.inserts for file in files) + sum(log.inserts for log in logs),
+            updates=sum(file.counts.updates for file in files)
+            + sum(log.file.rows - log.inserts for log in logs),
+            deletes=sum(file.counts.deletes for file in files)
+            + sum(log.file.deletes for log in logs),
         ),
         assignment=result,
     )

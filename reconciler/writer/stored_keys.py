@@ -7,6 +7,7 @@ beyond U+FFFF; Hudi's range lookup misses those. Source: HoodieBloomIndex, Hoodi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -25,8 +26,22 @@ _FIRST_SUPPLEMENTARY: Final = 0xF0
 _BATCH_ROWS: Final = 64 * 1024
 
 
-def find_stored_keys(source: RangeSource, path: str, size: int, keys: Any) -> Integers:
-    """Return the ascending indices of the keys that the base file holds.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StoredKeys:
+    """Keys that a base file holds: their ascending ``index``, and the ``position`` of their rows.
+
+    If several rows have a key, the first one counts.
+    """
+
+    index: Integers
+    position: Integers
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+
+def find_stored_keys(source: RangeSource, path: str, size: int, keys: Any) -> StoredKeys:
+    """Return which of the keys the base file holds.
 
     ``keys``: a string array of distinct keys without nulls; ``size``: the file's bytes. Reads the
     footer, and the key column unless the footer rules out all keys; memory: a batch of it. Raises
@@ -34,23 +49,29 @@ def find_stored_keys(source: RangeSource, path: str, size: int, keys: Any) -> In
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
 
+    none = np.zeros(0, np.int64)
     if not len(keys):
-        return np.zeros(0, np.int64)
+        return StoredKeys(index=none, position=none)
     with reading_parquet(path):
         file = pq.ParquetFile(open_range_file(source, path, size))
         possible = _find_possible_keys(keys, file.metadata.metadata or {}, path)
         if not len(possible):
-            return possible
+            return StoredKeys(index=none, position=none)
         if RECORD_KEY not in file.schema_arrow.names:
             raise FormatError(path, f"has no column {RECORD_KEY}", "rewrite the file with Hudi")
         possible_keys = keys.take(to_arrow(possible))
-        is_stored = np.zeros(len(possible), np.bool_)
+        position = np.full(len(possible), -1, np.int64)
+        start = 0
         for batch in file.iter_batches(_BATCH_ROWS, columns=[RECORD_KEY]):
-            positions = pc.index_in(
-                batch.column(0).cast(pa.string()), value_set=possible_keys
-            ).drop_null()
-            is_stored[to_numpy(positions)] = True
-    return possible[is_stored]
+            found = pc.index_in(batch.column(0).cast(pa.string()), value_set=possible_keys)
+            rows = np.flatnonzero(to_numpy(found.is_valid()))
+            which = to_numpy(found.drop_null())
+            first, at = np.unique(which, return_index=True)
+            is_first = position[first] < 0
+            position[first[is_first]] = start + rows[at[is_first]]
+            start += len(batch)
+    is_stored = position >= 0
+    return StoredKeys(index=possible[is_stored], position=position[is_stored])
 
 
 def _find_possible_keys(keys: Any, footer: dict[bytes, bytes], path: str) -> Integers:

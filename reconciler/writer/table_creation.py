@@ -41,10 +41,13 @@ from reconciler.storage.api import StorageEntry
 from reconciler.storage.paths import list_files_below, list_if_exists
 from reconciler.transaction.locks.file_lock import LOCK_CLOCK
 from reconciler.transaction.session import TableSession
+from reconciler.writer.request import get_plain_action
 
 _UTC: Final = "UTC"
 _HOODIE: Final = ".hoodie"
 _TIMELINE: Final = f"{_HOODIE}/timeline"
+#: the actions that announce a new table
+_FIRST_ACTIONS: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT})
 #: what a run that stopped during the creation leaves in ``.hoodie``
 _LEFTOVERS: Final = frozenset({_TIMELINE, ROOT, HEARTBEAT_FOLDER, MARKER_FOLDER})
 
@@ -71,14 +74,15 @@ def _create_locked(session: TableSession, table: NewHudiTable, lock: str) -> str
         raise
     _remove_files_below(session, ROOT)
     session.lock.confirm()
-    instant = session.request_write(Action.COMMIT, timeline, b"")
+    action = get_plain_action(table.type)
+    instant = session.request_write(action, timeline, b"")
     try:
         _create_metadata(session, table)
         session.lock.confirm()
         storage.create(PROPERTIES, replace(table, metadata_partitions=(FILES,)).properties_bytes)
     except ReconcilerError as error:
         with contextlib.suppress(ReconcilerError):
-            session.publisher.withdraw(instant, Action.COMMIT)
+            session.publisher.withdraw(instant, action)
             session.make_heartbeat(instant).remove()
         if isinstance(error, AlreadyExistsError):
             return None
@@ -101,10 +105,8 @@ def _check_vacant(session: TableSession, lock: str) -> Timeline:
             if f"{folder}/{entry.name}" in _LEFTOVERS or _is_ignored(entry):
                 continue
             instant = None if entry.is_folder else Instant.parse(entry.name)
-            if instant is None or (instant.action, instant.state) != (
-                Action.COMMIT,
-                State.REQUESTED,
-            ):
+            is_first = instant is not None and instant.action in _FIRST_ACTIONS
+            if instant is None or not is_first or instant.state is not State.REQUESTED:
                 raise PlanError(
                     f"{location}/{folder}/{entry.name} exists, but {PROPERTIES} does not: an "
                     f"existing table has lost it and must not be overwritten; restore {PROPERTIES} "

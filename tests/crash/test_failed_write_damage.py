@@ -15,7 +15,7 @@ from reconciler.hudi.timeline.rollback import (
     RolledBackPartition,
 )
 from reconciler.plans.model import RollbackStep
-from reconciler.state.failed_writes import read_markers
+from reconciler.state.marker_folder import read_markers
 from reconciler.storage.open import open_storage
 from tests.crash.drill import Killed
 from tests.crash.failed_write_drill import get_step, list_named, make_failed

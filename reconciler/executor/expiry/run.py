@@ -11,7 +11,6 @@ from functools import partial
 from typing import Final
 
 from reconciler.errors import AlreadyExistsError, BusyError, UnsupportedError
-from reconciler.executor.expiry.replaced_keys import read_log_keys
 from reconciler.executor.expiry.selection import (
     PartitionSelection,
     find_written_partitions,
@@ -29,6 +28,7 @@ from reconciler.hudi.timeline.instant import Action
 from reconciler.hudi.timeline.write_commit import WriteCommit, encode_replace_request
 from reconciler.plans.model import Note
 from reconciler.plans.partition_deletion import DeletePartitionStep
+from reconciler.rewrite.replaced_keys import read_log_keys
 from reconciler.state.schema import read_declared_schema
 from reconciler.transaction.conflicts import Footprint
 from reconciler.transaction.footprints import (

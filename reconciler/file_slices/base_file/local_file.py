@@ -17,7 +17,7 @@ from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.writer import BaseFileWriter
 from reconciler.hudi.files.names import make_file_path
-from reconciler.hudi.timeline.markers import marker_path
+from reconciler.hudi.timeline.markers import CREATE, marker_path
 from reconciler.storage.api import Storage
 
 #: the largest size of a file as a multiple of its target, as in Hudi's writers
@@ -41,11 +41,13 @@ def open_local_file(
             raise
 
 
-def publish_local_file(local: Path, storage: Storage, instant: str, partition: str) -> None:
+def publish_local_file(
+    local: Path, storage: Storage, instant: str, partition: str, kind: str = CREATE
+) -> None:
     """Create the marker of a finished local file, move the file into its partition, remove it here.
 
-    ``instant``: the pending write's. Raises what the storage raises.
+    ``instant``: the pending write's. ``kind``: of the marker. Raises what the storage raises.
     """
-    storage.create(marker_path(instant, partition, local.name), b"")
+    storage.create(marker_path(instant, partition, local.name, kind), b"")
     storage.create_from(make_file_path(partition, local.name), str(local))
     local.unlink()

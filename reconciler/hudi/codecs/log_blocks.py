@@ -10,7 +10,7 @@ Source: HoodieLogFileReader, HoodieLogFormatWriter, HoodieLogBlock.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
@@ -31,6 +31,7 @@ FRAME_VERSION: Final = 1
 CONTENT_VERSION: Final = 3
 
 _PREFIX: Final = len(MAGIC) + 8
+_TYPED: Final = _PREFIX + 8  # with the version and the type
 _MIN_SIZE: Final = 8  # the size field counts at least its repetition at the end
 #: order value IntWrapper(0), branch 2 of the union: always delete
 _ANY_ORDER: Final = b"\x04\0"
@@ -111,6 +112,25 @@ def read_blocks(data: bytes, path: str) -> Iterator[LogBlock]:
         else:
             yield _parse_block(data[at:end], path, at)
         at = end
+
+
+def read_block_types(
+    read_range: Callable[[str, int, int], bytes], path: str, size: int
+) -> Iterator[BlockType]:
+    """Yield the types of the blocks of a log file of ``size`` bytes; reads only their first bytes.
+
+    ``read_range``: path, start and length -> bytes. Ends at the first block that is damaged.
+    """
+    at = 0
+    while at + _TYPED <= size:
+        head = read_range(path, at, _TYPED)
+        if len(head) < _TYPED or not head.startswith(MAGIC):
+            return
+        rest, _version, ordinal = struct.unpack_from(">qii", head, len(MAGIC))
+        if not 0 <= ordinal < len(BlockType) or rest < _MIN_SIZE:
+            return
+        yield BlockType(ordinal)
+        at += _PREFIX + rest
 
 
 def _find_block_end(data: bytes, at: int) -> int | None:

@@ -32,7 +32,7 @@ def encode_positions(positions: Integers) -> str:
     >>> encode_positions(np.array([8, 0, 2, 6, 4]))
     'AQAAAAAAAAAAAAAAOjAAAAEAAAAAAAQAEAAAAAAAAgAEAAYACAA='
     """
-    numbers = np.unique(positions).astype(np.uint64)
+    numbers = np.unique(positions)
     parts = [*_split(numbers, 32)]
     data = struct.pack("<q", len(parts))
     for high, lows in parts:
@@ -42,10 +42,10 @@ def encode_positions(positions: Integers) -> str:
 
 def _split(numbers: Integers, bits: int) -> Iterator[tuple[int, Integers]]:
     """Yield the upper parts of ascending numbers, each with the lower bits of its numbers."""
-    highs = numbers >> np.uint64(bits)
+    highs = numbers >> bits
     starts = np.flatnonzero(np.append(True, highs[1:] != highs[:-1])[: len(highs)]).tolist()
     for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
-        lows = numbers[start:end] & np.uint64((1 << bits) - 1)
+        lows = numbers[start:end] & ((1 << bits) - 1)
         yield int(highs[start]), lows
 
 
@@ -71,7 +71,7 @@ def _encode_bitmap(numbers: Integers) -> bytes:
 
 def _encode_container(lows: Integers) -> tuple[bool, bytes]:
     """Encode ascending numbers of 16 bits; also returns whether as runs."""
-    breaks = np.flatnonzero(np.diff(lows.astype(np.int64)) != 1)
+    breaks = np.flatnonzero(np.diff(lows) != 1)
     first = lows[np.append(0, breaks + 1)]
     last = lows[np.append(breaks, len(lows) - 1)]
     if min(2 * len(lows), _BITS // 8) > 2 + 4 * len(first):

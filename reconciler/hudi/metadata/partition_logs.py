@@ -49,8 +49,8 @@ _LONG_PENDING: Final = frozenset(
 )
 
 
-class NewBaseFile(Protocol):
-    """A base file that was written; ``base_file.writer.WrittenFile`` is one."""
+class NewDataFile(Protocol):
+    """A base file or a log file that was written."""
 
     @property
     def name(self) -> str: ...
@@ -59,9 +59,14 @@ class NewBaseFile(Protocol):
     @property
     def size(self) -> int: ...
     @property
-    def bloom(self) -> str | None: ...
-    @property
     def ranges(self) -> tuple[ColumnRange, ...]: ...
+
+
+class NewBaseFile(NewDataFile, Protocol):
+    """A base file that was written; ``base_file.writer.WrittenFile`` is one."""
+
+    @property
+    def bloom(self) -> str | None: ...
 
 
 #: path and size of a new file -> record keys, string arrays in any order
@@ -91,7 +96,8 @@ class NewFiles:
     timeline's zone. ``completion_time``: the deltacommit's, used from version 8 on.
     ``files_by_partition``: partition path ("" if the table has none) -> new files. ``columns``: the
     columns whose range every file must have. ``read_keys`` returns the record keys of a new file
-    whose locations are recorded.
+    whose locations are recorded. ``logs_by_partition``: partition path -> new log files, which have
+    neither filters nor locations.
     """
 
     instant: str
@@ -100,6 +106,17 @@ class NewFiles:
     files_by_partition: Mapping[str, Sequence[NewBaseFile]]
     columns: Sequence[str]
     read_keys: KeyReader
+    logs_by_partition: Mapping[str, Sequence[NewDataFile]] = field(default_factory=dict)
+
+    @property
+    def listed_by_partition(self) -> dict[str, list[NewDataFile]]:
+        """All new files of each partition that has some, sorted by path."""
+        listed: dict[str, list[NewDataFile]] = {}
+        for files in (self.files_by_partition, self.logs_by_partition):
+            for path, found in files.items():
+                if found:
+                    listed.setdefault(path, []).extend(found)
+        return dict(sorted(listed.items()))
 
     @property
     def files(self) -> Iterator[tuple[str, NewBaseFile]]:
@@ -258,7 +275,7 @@ class PartitionLogBuilder:
 
     def build_listing(self) -> list[NewLogFile]:
         """Build entries for the new files and, as Hudi does, for their partitions."""
-        added = {path: files for path, files in self.new_files.files_by_partition.items() if files}
+        added = self.new_files.listed_by_partition
         if not added:
             return []
         changes: dict[str, FileSizes] = {
@@ -276,11 +293,12 @@ class PartitionLogBuilder:
         if not columns:
             raise UnsupportedError("the columns of the index are not recorded")
         cells: list[Cell] = []
-        for path, file in self.new_files.files:
-            wanted = select_ranges(file, columns)
-            cells += self.records.encode_column_stats(
-                partition_key(path), file.name, wanted, self.wrappers
-            )
+        for path, files in self.new_files.listed_by_partition.items():
+            for file in files:
+                wanted = select_ranges(file, columns)
+                cells += self.records.encode_column_stats(
+                    partition_key(path), file.name, wanted, self.wrappers
+                )
         return self.build_log_files(COLUMN_STATS, cells)
 
     def build_bloom_filters(self) -> list[NewLogFile]:
@@ -365,7 +383,7 @@ class _CompactionLogBuilder(PartitionLogBuilder):
         return PartitionLogBuilder(self.table, self.listing, whole).build_column_stats()
 
 
-def select_ranges(file: NewBaseFile, columns: Sequence[str]) -> list[ColumnRange]:
+def select_ranges(file: NewDataFile, columns: Sequence[str]) -> list[ColumnRange]:
     """Return the file's ranges of these columns, in order; UnsupportedError if one is missing."""
     ranges = {column_range.column: column_range for column_range in file.ranges}
     unknown = [column for column in columns if column not in ranges]

@@ -90,7 +90,13 @@ _CLEAN_PREFIXES: Final[Mapping[str, Decision]] = {
 }
 #: actions whose new files the partitions record
 _WRITES: Final = frozenset(
-    {Action.COMMIT, Action.REPLACECOMMIT, Action.CLUSTERING, Action.COMPACTION}
+    {
+        Action.COMMIT,
+        Action.DELTACOMMIT,
+        Action.REPLACECOMMIT,
+        Action.CLUSTERING,
+        Action.COMPACTION,
+    }
 )
 
 

@@ -38,7 +38,7 @@ from reconciler.hudi.metadata.sync_decisions import (
 from reconciler.hudi.metadata.table import MetadataTable
 from reconciler.hudi.timeline.instant import Action
 
-COMMITS: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
+COMMITS: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -154,13 +154,13 @@ class _WriteLogBuilder(PartitionLogBuilder):
     @property
     def _partitions(self) -> list[str]:
         """The partitions with new files, sorted."""
-        return sorted(path for path, files in self.new_files.files_by_partition.items() if files)
+        return [*self.new_files.listed_by_partition]
 
     def _merge_partition_ranges(self, path: str) -> list[ColumnRange]:
         """Return the range of each column over all new files of a partition."""
         file_ranges = [
             select_ranges(file, self.new_files.columns)
-            for file in self.new_files.files_by_partition[path]
+            for file in self.new_files.listed_by_partition[path]
         ]
         return [
             reduce(ColumnRange.merge, column_ranges)

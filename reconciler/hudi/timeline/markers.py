@@ -11,6 +11,8 @@ import re
 from typing import Final
 
 MARKER_FOLDER: Final = ".hoodie/.temp"
+#: the kind of a marker of a file that only its write has
+CREATE: Final = "CREATE"
 #: the kind of a marker of a log file that other writes may share (version 6)
 APPEND: Final = "APPEND"
 _MARKER: Final = re.compile(r"(.+)\.marker\.(CREATE|MERGE|APPEND)")
@@ -26,7 +28,7 @@ def marker_folder(instant: str) -> str:
     return f"{MARKER_FOLDER}/{instant}"
 
 
-def marker_path(instant: str, partition: str, file_name: str, kind: str = "CREATE") -> str:
+def marker_path(instant: str, partition: str, file_name: str, kind: str = CREATE) -> str:
     """Return the path of the marker of a data file that is about to be created.
 
     >>> marker_path("1", "p=1", "a.parquet"), marker_path("1", "", "a.parquet")

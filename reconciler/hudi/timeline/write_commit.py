@@ -24,6 +24,9 @@ NO_TIMES: Final = {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 
 #: counts that only Avro commits have
 _ZEROS_OF_AVRO: Final = ("totalLogReadTimeMs", "numUpdates")
 _ONLY_AVRO: Final = "prevBaseFile"
+#: fields of log files' statistics; JSON commits also tell that they hold no column ranges
+_LOG_VERSION: Final = "logVersion"
+_RANGES: Final = "recordsStats"
 #: the counts of every write statistic
 COUNTS: Final = (
     "numWrites",
@@ -141,6 +144,8 @@ def encode_commit(
 
 def _to_json_stat(stat: WriteStat) -> dict[str, Any]:
     values = {name: value for name, value in stat.items() if name != _ONLY_AVRO}
+    if _LOG_VERSION in values:
+        values |= {_RANGES: {"val": None}}
     return {**dict.fromkeys(_NULLS), **values, "runtimeStats": NO_TIMES}
 
 

@@ -61,7 +61,8 @@ class BucketAssignment:
     In a partition, buckets with new rows come first, in the order in which routing numbers them,
     then buckets with updates only. ``partition``: int32, index into ``partitions``. ``group``:
     int64, index into FileGroupSizes, -1 for a new group. ``inserts``, ``updates``: int64, rows;
-    routing by hash meets ``inserts`` only approximately. ``size``: int64, bytes of the newest slice
+    routing by hash meets ``inserts`` only approximately. ``appends``: bool, whether its rows go to
+    a log file of its slice, instead of a new base file. ``size``: int64, bytes of the newest slice
     before the write, as in ``FileGroupSizes.size``, 0 for a new group. ``expected_size``: int64,
     bytes after the write.
     """
@@ -71,6 +72,7 @@ class BucketAssignment:
     group: Integers
     inserts: Integers
     updates: Integers
+    appends: Mask
     size: Integers
     expected_size: Integers
 
@@ -109,6 +111,15 @@ def assign_rows(
     return _BucketBuilder(groups, workload, kind, rule, has_commits).build()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _PartitionBuckets:
+    """The buckets of a partition: their groups, -1 for new ones, and their new rows."""
+
+    group: Integers
+    inserts: Integers
+    appends: Mask
+
+
 @dataclass(slots=True)
 class _BucketBuilder:
     groups: FileGroupSizes
@@ -125,10 +136,10 @@ class _BucketBuilder:
             self._build_partition(path, int(rows), updates, growth)
             for path, rows in zip(work.partitions, work.inserts.tolist(), strict=True)
         ]
-        counts = [len(group) for group, _ in parts]
+        counts = [len(part.group) for part in parts]
         nothing = np.zeros(0, np.int64)
-        group = np.concatenate([nothing, *(group for group, _ in parts)])
-        inserts = np.concatenate([nothing, *(rows for _, rows in parts)])
+        group = np.concatenate([nothing, *(part.group for part in parts)])
+        inserts = np.concatenate([nothing, *(part.inserts for part in parts)])
         size = np.append(self.groups.size, 0)[group]
         record = self.rule.record_size
         added = np.rint(inserts * record.per_row).astype(np.int64) + (group < 0) * record.fixed
@@ -138,18 +149,18 @@ class _BucketBuilder:
             group=group,
             inserts=inserts,
             updates=updates[group],
+            appends=np.concatenate([np.zeros(0, np.bool_), *(part.appends for part in parts)]),
             size=size,
             expected_size=size + growth[group] + added,
         )
 
     def _build_partition(
         self, path: str, rows: int, updates: Integers, growth: Integers
-    ) -> tuple[Integers, Integers]:
-        """Return the buckets of a partition: their groups, -1 for new ones, and their new rows."""
+    ) -> _PartitionBuckets:
         touched = self.groups.partition_range(path)
         updated = np.flatnonzero(updates[touched] > 0) + touched.start
         at = np.zeros(0, np.int64)
-        takes, new = at, at
+        takes, new, small = at, at, at
         if rows > 0:
             at = find_small_files(
                 self.groups, path, self.kind, self.rule, has_commits=self.has_commits
@@ -158,10 +169,25 @@ class _BucketBuilder:
             files = SmallFiles(size=self.groups.size[at], growth=growth[at], rewritten=rewritten)
             takes = self.rule.fill(files, rows)
             new = self.rule.split(rows - int(takes.sum()))
+            small = at
             at, takes = at[takes > 0], takes[takes > 0]
         alone = updated[~np.isin(updated, at)]
         group = np.concatenate([at, np.full(len(new), -1, np.int64), alone])
-        return group, np.concatenate([takes, new, np.zeros(len(alone), np.int64)])
+        inserts = np.concatenate([takes, new, np.zeros(len(alone), np.int64)])
+        appends = self._find_appends(group, inserts, small)
+        return _PartitionBuckets(group=group, inserts=inserts, appends=appends)
+
+    def _find_appends(self, group: Integers, inserts: Integers, small: Integers) -> Mask:
+        """Return which buckets append a log file; ``small``: groups that may take new rows.
+
+        Hudi also rewrites small files that get updates alone, if their partition gets new rows.
+        """
+        if isinstance(self.kind, CopyOnWrite):
+            return np.zeros(len(group), np.bool_)
+        if self.kind.indexes_logs:
+            return np.ones(len(group), np.bool_)
+        appends: Mask = (group >= 0) & (inserts == 0)
+        return appends & ~np.isin(group, small) if isinstance(self.rule, HudiRule) else appends
 
     def _rewritten_bytes(self, at: Integers, updates: Integers) -> Integers:
         """Return the bytes of old rows that each file rewrites only to take new rows.

@@ -45,7 +45,7 @@ class PastWrite:
     base file, not a log file. ``operation``: Hudi's name of the write operation. ``is_ours``:
     whether this tool wrote them, by an apply or a write; it takes sizes from the spec. ``inserts``:
     new rows by partition, without partitions of zero. ``partitions``: all that it wrote to.
-    ``options``: Hudi's options in its extra metadata.
+    ``options``: Hudi's options in its extra metadata. ``logged_inserts``: new rows in log files.
     """
 
     instant: str
@@ -58,6 +58,7 @@ class PastWrite:
     inserts: Mapping[str, int] = field(default_factory=dict)
     partitions: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    logged_inserts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import numpy as np
+import pyarrow as pa
 
 from reconciler.arrays import Integers, to_arrow
-from reconciler.hudi.files.table_files import FileKind, TableFiles
+from reconciler.hudi.files.table_files import FileKind, find_rows
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.planners.reasons import pluralize
 from reconciler.plans.file_rows import named_from_json
 from reconciler.plans.model import NamedFiles, Note, RollbackStep
@@ -38,20 +40,33 @@ def warn_of_rollbacks(state: TableState) -> tuple[Note, ...]:
 
 
 def list_written_files(write: PendingWrite, state: TableState) -> NamedFiles:
-    """Return the base files that a pending write has written, inside and outside partitions."""
-    files, rows = state.files, find_written_rows(write, state.files)
+    """Return the data files that a pending write has written, inside and outside partitions."""
+    files, rows = state.files, find_written_rows(write, state)
     paths = [files.partitions[code] for code in files.partition[rows]]
     listed = zip(paths, files.name.take(to_arrow(rows)).to_pylist(), strict=True)
     pairs = sorted({*listed, *((folder, name) for folder, name, _size in write.unlisted)})
     return named_from_json([{"partition": folder, "name": name} for folder, name in pairs])
 
 
-def find_written_rows(write: PendingWrite, files: TableFiles) -> Integers:
-    """Return the rows of the files that a pending write has written to partitions."""
+def find_written_rows(write: PendingWrite, state: TableState) -> Integers:
+    """Return the rows of the files that a pending write has written to partitions.
+
+    Before version 8 the name of a log file does not tell its write, but its marker does.
+    """
+    files = state.files
+    marked = np.zeros(0, np.int64)
+    if write.logs:
+        keys = pa.array([f"{partition}/{name}" for partition, name in write.logs])
+        found = find_rows(files, keys)
+        marked = np.unique(found[found >= 0])
     if write.instant not in files.instants:
-        return np.zeros(0, np.int64)
+        return marked
+    is_written = files.kind == FileKind.BASE
+    if state.table_version >= LOGS_BY_COMPLETION:
+        is_written = is_written | (files.kind == FileKind.LOG)
     code = files.instants.index(write.instant)
-    return np.flatnonzero((files.instant == code) & (files.kind == FileKind.BASE))
+    named = np.flatnonzero((files.instant == code) & is_written)
+    return np.union1d(named, marked)
 
 
 def _find_dead_writes(state: TableState) -> tuple[PendingWrite, ...]:

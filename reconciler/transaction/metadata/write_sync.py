@@ -24,6 +24,7 @@ from reconciler.transaction.metadata.sync import SyncRequest, open_record_index
 
 if TYPE_CHECKING:
     from reconciler.file_slices.base_file.writer import WrittenFile
+    from reconciler.file_slices.log_file.log_file import WrittenLogFile
 
 #: path and size of a base file
 SizedPath = tuple[str, int]
@@ -35,21 +36,25 @@ _KEYS_AT_ONCE: Final = 1_000_000
 class WriteChanges:
     """The files that a write adds and replaces.
 
-    ``added``: partition path ("" of a table without partitions) -> its new files, which are on
-    storage. ``previous``: path of a new file -> the one that it follows in its file group.
-    ``replaced``: base files of file groups that the write replaces. ``types``: Arrow types of all
-    columns of the new files. ``rewritten_partitions``: those of which the new files hold all rows.
+    ``added``: partition path ("" of a table without partitions) -> its new base files, which are on
+    storage; ``logged``: its new log files. ``previous``: path of a new file -> the one that it
+    follows in its file group. ``replaced``: base files of file groups that the write replaces.
+    ``types``: Arrow types of all columns of the new files. ``rewritten_partitions``: those of which
+    the new files hold all rows.
     ``replaced_groups``: replaced file groups without a base file among them; ``read_log_keys``
-    returns the keys of replaced groups that have log files.
+    returns the keys of replaced groups that have log files. ``read_logged_deletions`` returns the
+    keys that the new log files remove from their slices.
     """
 
     added: Mapping[str, Sequence[WrittenFile]]
+    logged: Mapping[str, Sequence[WrittenLogFile]] = field(default_factory=dict)
     previous: Mapping[str, SizedPath] = field(default_factory=dict)
     replaced: Sequence[SizedPath] = ()
     types: Mapping[str, Any] = field(default_factory=dict)
     rewritten_partitions: frozenset[str] = frozenset()
     replaced_groups: Sequence[FileGroupLocation] = ()
     read_log_keys: Callable[[], Iterable[Any]] = tuple
+    read_logged_deletions: Callable[[], Iterable[Any]] = tuple
 
 
 def prepare_write_sync(request: SyncRequest, changes: WriteChanges) -> SyncPlan:
@@ -72,6 +77,7 @@ def prepare_write_sync(request: SyncRequest, changes: WriteChanges) -> SyncPlan:
         completion_time=completed,
         instant_ms=request.instant_ms,
         files_by_partition=changes.added,
+        logs_by_partition=changes.logged,
         columns=columns,
         read_keys=moved.read_new_keys,
         read_deleted_keys=moved.read_removed_keys,
@@ -127,6 +133,7 @@ class _MovedKeys:
         for path, before in self.changes.previous.items():
             after = read_record_keys(self.storage, path, sizes[path])
             yield from _exclude_keys(read_record_keys(self.storage, *before), after)
+        yield from self.changes.read_logged_deletions()
         for keys in self._read_replaced_keys():
             if self.index is None:
                 yield keys

@@ -33,7 +33,7 @@ def is_row_write(session: TableSession, timeline: Timeline, pending: Instant) ->
     Raises StorageError, FormatError.
     """
     if pending.action is not Action.REPLACECOMMIT:
-        return pending.action is Action.COMMIT
+        return pending.action in (Action.COMMIT, Action.DELTACOMMIT)
     file = timeline.find_file(pending.requested, pending.action, State.REQUESTED)
     if file is None:
         return True

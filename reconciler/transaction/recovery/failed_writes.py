@@ -21,7 +21,8 @@ from reconciler.hudi.timeline.markers import APPEND, marker_path
 from reconciler.hudi.timeline.rollback import RollbackPlan, RollbackRequest
 from reconciler.plans.model import LogAppend
 from reconciler.spec.model import Concurrency
-from reconciler.state.failed_writes import FailedWritesReader, read_markers
+from reconciler.state.failed_writes import FailedWritesReader
+from reconciler.state.marker_folder import read_markers
 from reconciler.storage.api import Storage, StorageEntry
 from reconciler.storage.paths import list_if_exists
 from reconciler.transaction.paths import resolve_path

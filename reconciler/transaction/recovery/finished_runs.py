@@ -37,7 +37,7 @@ from reconciler.transaction.session import RunContext, get_heartbeat_interval, o
 
 #: the table version from which on completed files are named by their completion time, too
 _LAYOUT_2: Final = 8
-_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
+_WRITES: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 
 
 def remove_finished_runs(

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from reconciler.errors import FormatError, NotFoundError
+from reconciler.hudi.codecs.log_blocks import BlockType, read_blocks
 from reconciler.hudi.files.names import BaseName, LogName
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.commit import WriteFootprint
 from reconciler.hudi.timeline.instant import Instant
-from reconciler.hudi.timeline.markers import is_marker_list, marker_folder, parse_marker
+from reconciler.hudi.timeline.markers import (
+    APPEND,
+    is_marker_list,
+    marker_folder,
+    parse_marker_kind,
+)
 from reconciler.storage.api import Storage
 from reconciler.storage.paths import list_files_below, list_if_exists
 from reconciler.transaction.paths import delete_paths, resolve_path
@@ -22,45 +29,83 @@ def list_marked_files(storage: Storage, instant: str) -> list[tuple[str, str]]:
 
     Raises FormatError for markers that cannot be read.
     """
+    return sorted({(partition, name) for partition, name, _kind in _list_markers(storage, instant)})
+
+
+def _list_markers(storage: Storage, instant: str) -> set[tuple[str, str, str]]:
+    """Return partition, name and kind of every marker of an instant; "" for a kind not said."""
     root = marker_folder(instant)
-    marked: set[tuple[str, str]] = set()
+    marked: set[tuple[str, str, str]] = set()
     for folder, name in list_files_below(storage, root):
         if not folder and is_marker_list(name):
             for line in _read_lines(storage, f"{root}/{name}"):
-                marked.add(_split_path(parse_marker(line) or line))
-        elif (data := parse_marker(name)) is not None:
-            marked.add((folder, data))
-    return sorted(marked)
+                path, kind = parse_marker_kind(line) or (line, "")
+                marked.add((*_split_path(path), kind))
+        elif (data := parse_marker_kind(name)) is not None:
+            marked.add((folder, *data))
+    return marked
+
+
+def list_written_files(
+    storage: Storage, instant: str, *, excluding: Collection[tuple[str, str]] = ()
+) -> list[tuple[str, str]]:
+    """Return the marked data files that an instant wrote, there or not, sorted.
+
+    Nothing else is ever removed by marker. A log file that other writes may share is one if it has
+    no block of another instant; it is read, unless it is among ``excluding``. Raises FormatError,
+    StorageError.
+    """
+    return sorted(
+        {
+            (partition, name)
+            for partition, name, kind in _list_markers(storage, instant)
+            if (partition, name) not in excluding
+            and _is_marked_by(storage, (partition, name), kind, instant)
+        }
+    )
+
+
+def _is_marked_by(storage: Storage, file: tuple[str, str], kind: str, instant: str) -> bool:
+    log = LogName.parse(file[1])
+    if log is None:
+        return is_written_by(file[1], instant)
+    if kind == APPEND:
+        return _has_only_blocks_of(storage, resolve_path(*file), instant)
+    return log.instant == instant
+
+
+def _has_only_blocks_of(storage: Storage, path: str, instant: str) -> bool:
+    """Return True if a log file is there, and no block of it is of another instant."""
+    try:
+        data = storage.read(path)
+    except NotFoundError:
+        return False
+    blocks = read_blocks(data, path)
+    return all(block.type is BlockType.CORRUPT or block.instant == instant for block in blocks)
 
 
 def remove_marked_files(
     storage: Storage, instant: str, keep: Collection[tuple[str, str]] = ()
 ) -> list[tuple[str, str]]:
-    """Delete the marked base files of an instant, and return those that existed.
+    """Delete the marked data files of an instant, and return those that existed.
 
     ``keep``: files that stay.
 
     Raises StorageError when one stays.
     """
-    doomed = [
-        (partition, name)
-        for partition, name in list_marked_files(storage, instant)
-        if (partition, name) not in keep and is_written_by(name, instant)
-    ]
-    return remove_files(storage, doomed)
+    return remove_files(storage, list_written_files(storage, instant, excluding=keep))
 
 
 def list_present_marked_files(
     storage: Storage, instant: str, *, excluding: Collection[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """Return the existing marked base files of an instant, sorted, without ``excluding``.
+    """Return the existing marked data files of an instant, sorted, without ``excluding``.
 
     Lists their partitions. Raises StorageError, FormatError.
     """
     asked: dict[str, list[str]] = {}
-    for partition, name in list_marked_files(storage, instant):
-        if (partition, name) not in excluding and is_written_by(name, instant):
-            asked.setdefault(partition, []).append(name)
+    for partition, name in list_written_files(storage, instant, excluding=excluding):
+        asked.setdefault(partition, []).append(name)
     present = []
     for partition, names in asked.items():
         existing = {entry.name for entry in list_if_exists(storage, partition)}
@@ -96,19 +141,21 @@ def read_committed_files(
 def remove_uncommitted_files(
     storage: Storage, properties: TableProperties, timeline: Timeline, done: Instant
 ) -> None:
-    """Delete the base files of a completed write that it does not name, marked or not.
+    """Delete the data files of a completed write that it does not name, marked or not.
 
     Lists the partitions that it names. Raises StorageError.
     """
-    touched = _read_touched(storage, properties, timeline, done)
+    touched, instant = _read_touched(storage, properties, timeline, done), done.requested
+    by_name = properties.table_version >= LOGS_BY_COMPLETION
     written = [
         (partition, entry.name)
         for partition in sorted(touched.groups)
         for entry in list_if_exists(storage, partition)
-        if not entry.is_folder and is_written_by(entry.name, done.requested)
+        if not entry.is_folder
+        and (is_written_by(entry.name, instant) or (by_name and _is_log_of(entry.name, instant)))
     ]
-    unused = {*written, *list_marked_files(storage, done.requested)} - touched.files
-    remove_files(storage, sorted(file for file in unused if is_written_by(file[1], done.requested)))
+    marked = list_written_files(storage, instant, excluding=touched.files)
+    remove_files(storage, sorted({*written, *marked} - touched.files))
 
 
 def _read_touched(
@@ -119,9 +166,15 @@ def _read_touched(
 
 
 def is_written_by(name: str, instant: str) -> bool:
-    """Return True if an instant wrote a base file: nothing else is ever removed by marker."""
+    """Return True if an instant wrote a base file."""
     parsed = BaseName.parse(name)
     return parsed is not None and parsed.instant == instant
+
+
+def _is_log_of(name: str, instant: str) -> bool:
+    """Return True if the name of a log file has an instant: from version 8 on, its write's."""
+    parsed = LogName.parse(name)
+    return parsed is not None and parsed.instant == instant and not parsed.is_cdc
 
 
 def parse_file_group(name: str) -> str | None:

@@ -15,6 +15,7 @@ from reconciler.transaction.metadata.live_partitions import drop_metadata_partit
 from reconciler.transaction.recovery.marked_files import (
     is_written_by,
     list_present_marked_files,
+    list_written_files,
     remove_files,
     remove_marked_files,
     remove_markers,
@@ -57,7 +58,8 @@ def withdraw_named_files(
     unnamed = list_present_marked_files(session.storage, instant, excluding=named)
     if not unnamed:
         _remove_metadata_sync(session.storage, instant)
-        doomed = sorted(file for file in named if is_written_by(file[1], instant))
+        marked = list_written_files(session.storage, instant)
+        doomed = sorted(file for file in named if is_written_by(file[1], instant) or file in marked)
         removed = remove_files(session.storage, doomed)
         unnamed = list_present_marked_files(session.storage, instant, excluding=named)
     if not unnamed:
