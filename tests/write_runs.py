@@ -7,6 +7,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions, read_slice
+from reconciler.reader.model import ReadRequest
+from reconciler.reader.open_scan import open_scan
 from reconciler.state.current_files import find_newest_bases
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
@@ -27,6 +30,18 @@ def make_rows(*found, schema=SCHEMA):
     columns = list(zip(*found, strict=True)) if found else [[] for _ in schema]
     arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def read_snapshot(storage, columns=COLUMNS):
+    """Return the rows of a snapshot read as tuples of the columns."""
+    scan = open_scan(storage, ReadRequest(), is_checked=True)
+    options = SliceReadOptions(rules=scan.rules, schema=scan.table_schema, committed=scan.committed)
+    found = []
+    for one in scan.slices.to_pylist():
+        files = SliceFiles(base=one["base"], base_size=one["base_size"], logs=tuple(one["logs"]))
+        for batch in read_slice(files, options, storage):
+            found += [tuple(row[name] for name in columns) for row in batch.to_pylist()]
+    return found
 
 
 class WriteRuns:
@@ -68,6 +83,8 @@ class WriteRuns:
     def read_rows(self):
         """Return the rows that a reader sees, sorted."""
         storage = open_storage(self.spec.path)
+        if self.spec.table.type == "MERGE_ON_READ":
+            return sorted(read_snapshot(storage), key=str)
         state = observe(storage, None, observed_ms=self.clock.now_ms())
         found = []
         for row in find_newest_bases(state.view).tolist():

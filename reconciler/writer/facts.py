@@ -65,7 +65,7 @@ from reconciler.writer.partition_paths import PartitionRule
 from reconciler.writer.record_keys import KeyGenerator, KeyRule, find_key_generator
 from reconciler.writer.request import WriteMode, WriteRequest
 from reconciler.writer.schema_evolution import SchemaEvolution
-from reconciler.writer.slice_keys import list_slice_logs
+from reconciler.writer.slice_keys import SliceLogs, list_slice_logs
 
 #: how many writes tell the size of a record; of merge-on-read tables, all may tell of their index
 _NEWEST: Final = 20
@@ -82,8 +82,7 @@ class WriteFacts:
 
     ``declared``: its current schema, Avro's JSON text, None if there is none; ``avro``: after the
     write. ``kind``: how rows go to existing file groups. ``index``: the live record index, if it
-    makes keys unique in the whole table. ``logs``: the log files of each group, if keys are looked
-    up in them.
+    makes keys unique in the whole table. ``logs``: the log files of each group that has some.
     """
 
     state: TableState
@@ -96,7 +95,7 @@ class WriteFacts:
     size_rule: AssignmentRule
     index: RecordIndex | None
     kind: TableKind = CopyOnWrite()  # noqa: RUF009 (frozen)
-    logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    logs: Mapping[int, SliceLogs] = field(default_factory=dict)
 
     def make_job(self, request: WriteRequest, instant: str, attempt: str) -> WriteJob:
         """Return the job of a request; ``attempt``: a text that no other attempt has."""
@@ -175,8 +174,6 @@ def read_write_facts(
         storage, properties, state.timeline, newest=_ALL if state.is_merge_on_read else _NEWEST
     )
     kind = _find_kind(state, groups, written, has_index=index is not None)
-    searches_logs = index is not None or (isinstance(kind, MergeOnRead) and kind.indexes_logs)
-    logs = list_slice_logs(state, groups) if state.is_merge_on_read and searches_logs else {}
     written = written[-_NEWEST:]
     needs_footers = files.assign == "steady" and not can_fit_size(written)
     return WriteFacts(
@@ -196,7 +193,7 @@ def read_write_facts(
         ),
         index=index,
         kind=kind,
-        logs=logs,
+        logs=list_slice_logs(state, groups) if state.is_merge_on_read else {},
     )
 
 

@@ -51,7 +51,7 @@ from reconciler.writer.row_blocks import (
     read_matched_chunks,
     send_rows,
 )
-from reconciler.writer.slice_keys import find_merged_keys
+from reconciler.writer.slice_keys import SliceLogs, find_merged_keys
 from reconciler.writer.stored_keys import find_stored_keys
 
 INDEX_PATH: Final = f"{ROOT}/record_index"
@@ -75,7 +75,11 @@ class IndexLookup:
     groups: FileGroupSizes
     index_tasks: int
     file_tasks: int
-    logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    logs: Mapping[int, SliceLogs] = field(default_factory=dict)
+
+    def get_logs(self, file: int) -> tuple[str, ...]:
+        """Return the paths of the log files of a group's current slice."""
+        return self.logs[file].paths if file in self.logs else ()
 
     @classmethod
     def from_index(
@@ -83,7 +87,7 @@ class IndexLookup:
         index: RecordIndex,
         groups: FileGroupSizes,
         count: int,
-        logs: Mapping[int, tuple[str, ...]],
+        logs: Mapping[int, SliceLogs],
     ) -> IndexLookup:
         """Return the lookup with about ``count`` tasks at a time."""
         return cls(
@@ -241,7 +245,7 @@ def _decide_outcomes(
     if times and moves.any():
         rows = np.flatnonzero(moves)
         selected = [column.take(to_arrow(rows)) for column in times]
-        ref = SliceFiles(base=path, base_size=size, logs=lookup.logs.get(file, ()))
+        ref = SliceFiles(base=path, base_size=size, logs=lookup.get_logs(file))
         older = _find_older_rows(keys.take(to_arrow(rows)), selected, ref, row_job, storage)
         outcome[rows[older]] = MatchOutcome.STAYS
     return outcome, stored.position

@@ -22,6 +22,7 @@ from reconciler.writer.log_bucket import WrittenLog
 from reconciler.writer.log_targets import LogTargets
 from reconciler.writer.partition_paths import PartitionRule
 from reconciler.writer.record_keys import KeyRule
+from reconciler.writer.slice_keys import SliceLogs
 
 
 class RowOperation(Enum):
@@ -85,7 +86,7 @@ class WriteJob:
     the table has a completed write. ``is_stream_batch``: it is the batch of a stream. ``index``:
     where each key of the table is, in any partition; None if a key belongs to its partition.
     ``log_targets``: finds the log files to append, None for a copy-on-write table. ``logs``: per
-    group, the log files that readers merge; empty if no key is looked up in them.
+    group, the log files that readers merge.
     """
 
     row_job: RowJob
@@ -97,7 +98,7 @@ class WriteJob:
     is_stream_batch: bool = False
     index: RecordIndex | None = None
     log_targets: LogTargets | None = None
-    logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    logs: Mapping[int, SliceLogs] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

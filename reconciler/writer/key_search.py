@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from reconciler.arrays import Integers, to_arrow, to_numpy
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
@@ -22,6 +23,7 @@ from reconciler.storage.api import Storage
 from reconciler.writer.job import Broadcast, TaskContext
 from reconciler.writer.row_blocks import (
     BlockKind,
+    MatchOutcome,
     RowBlock,
     RowChunk,
     build_chunks,
@@ -29,7 +31,7 @@ from reconciler.writer.row_blocks import (
     send_rows,
     split_by_code,
 )
-from reconciler.writer.slice_keys import find_logged_keys
+from reconciler.writer.slice_keys import SliceLogs, find_dead_keys, find_logged_keys
 from reconciler.writer.stored_keys import find_stored_keys
 
 #: keys that a task looks for at a time; each time it reads the footers of its files again
@@ -45,7 +47,8 @@ class KeySearch:
     ``partitions``: paths. ``tasks_by_partition``: per partition, the tasks that get its keys.
     ``files``: per task, by partition number, the groups that it reads. ``path``, ``size``: the
     newest base file of every group that is read and has one. ``logs``: the log files of groups that
-    have some; ``reading``: how they are read, None if their rows are not searched.
+    have some; ``searches_logs``: rows of log files are searched too. ``reading``: how slices are
+    merged, to tell which keys log files have deleted; None if deletions do not matter.
     """
 
     partitions: tuple[str, ...]
@@ -53,8 +56,9 @@ class KeySearch:
     files: tuple[Mapping[int, Integers], ...]
     path: Mapping[int, str]
     size: Mapping[int, int]
-    logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    logs: Mapping[int, SliceLogs] = field(default_factory=dict)
     reading: SliceReadOptions | None = None
+    searches_logs: bool = False
 
     @classmethod
     def from_groups(
@@ -62,16 +66,19 @@ class KeySearch:
         groups: FileGroupSizes,
         keys: Mapping[str, int],
         count: int,
-        logs: Mapping[int, tuple[str, ...]] | None = None,
+        logs: Mapping[int, SliceLogs] | None = None,
         reading: SliceReadOptions | None = None,
+        *,
+        searches_logs: bool = False,
     ) -> KeySearch:
         """Return the search for rows counted by partition, with about ``count`` tasks.
 
         A partition's files are divided by their share of all files. There are no tasks without
-        files. ``logs`` and ``reading``: also search the rows of log files.
+        files.
         """
         logs = logs or {}
-        by_path = {path: _find_groups(groups, path, logs) for path in sorted(keys)}
+        searched = logs if searches_logs else {}
+        by_path = {path: _find_groups(groups, path, searched) for path in sorted(keys)}
         by_path = {path: files for path, files in by_path.items() if len(files)}
         total = sum(map(len, by_path.values()))
         task_ranges: list[range] = []
@@ -94,6 +101,7 @@ class KeySearch:
             size={group: int(groups.base[group]) for group in all_groups},
             logs={group: logs[group] for group in all_groups if group in logs},
             reading=reading,
+            searches_logs=searches_logs,
         )
 
     def get_slice(self, group: int) -> SliceFiles:
@@ -101,13 +109,11 @@ class KeySearch:
         return SliceFiles(
             base=self.path.get(group),
             base_size=max(self.size[group], 0),
-            logs=self.logs.get(group, ()),
+            logs=self.logs[group].paths if group in self.logs else (),
         )
 
 
-def _find_groups(
-    groups: FileGroupSizes, path: str, logs: Mapping[int, tuple[str, ...]]
-) -> Integers:
+def _find_groups(groups: FileGroupSizes, path: str, logs: Mapping[int, SliceLogs]) -> Integers:
     """Return the groups of a partition that have a current base file, or log files to search."""
     within = groups.partition_range(path)
     has_base = groups.is_live[within] & (groups.base[within] >= 0)
@@ -151,7 +157,10 @@ def search_keys_in_files(
     """
     for number, (blocks, storage) in enumerate(batch_blocks(buffers, context)):
         matches = search_files(search.value, partition, blocks, storage)
-        tags = [make_tags(file, keys, position=position) for file, keys, position in matches]
+        tags = [
+            make_tags(file, keys, _find_outcomes(search.value, file, keys, storage), position)
+            for file, keys, position in matches
+        ]
         yield from send_tags(tags, partition, number)
 
 
@@ -192,6 +201,18 @@ def search_files(
                 yield file, batch.take(to_arrow(index)), position
 
 
+def _find_outcomes(
+    search: KeySearch, file: int, keys: Any, storage: Storage
+) -> NDArray[np.int8] | None:
+    """Return what becomes of rows whose keys a file group has; None if all change its rows."""
+    logs = search.logs.get(file)
+    if logs is None or search.reading is None or file not in search.path:
+        return None
+    given = search.get_slice(file)
+    is_dead = find_dead_keys(given, logs, keys.column("key"), search.reading, storage)
+    return np.where(is_dead, MatchOutcome.REVIVES, MatchOutcome.CHANGES).astype(np.int8)
+
+
 def _find_keys(
     search: KeySearch, file: int, keys: Any, storage: Storage
 ) -> tuple[Integers, Integers]:
@@ -203,8 +224,8 @@ def _find_keys(
         position[stored.index] = stored.position
         has_key[stored.index] = True
     logs = search.logs.get(file)
-    if logs and search.reading is not None:
-        has_key[find_logged_keys(logs, keys, search.reading, storage)] = True
+    if logs is not None and search.searches_logs and search.reading is not None:
+        has_key[find_logged_keys(logs.paths, keys, search.reading, storage)] = True
     index: Integers = np.flatnonzero(has_key)
     return index, position[index]
 

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from reconciler.errors import UnsupportedError
-from reconciler.hudi.codecs.log_blocks import BlockType, read_block_types
+from reconciler.hudi.codecs.log_blocks import BlockType, find_blocks
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView
 from reconciler.storage.api import Storage
@@ -27,7 +27,7 @@ def read_data_block_type(storage: Storage, view: FileView) -> BlockType:
     newest = rows[np.lexsort((files.version[rows], files.instant[rows]))][::-1]
     for row in newest[:_MAX_FILES].tolist():
         path, size = files.locate_file(row)
-        for kind in read_block_types(storage.read_range, path, size):
+        for kind in (block.type for block in find_blocks(storage.read_range, path, size)):
             if kind in (BlockType.AVRO_DATA, BlockType.PARQUET_DATA):
                 return kind
             if kind is BlockType.HFILE_DATA:

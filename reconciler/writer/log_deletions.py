@@ -19,7 +19,7 @@ from reconciler.hudi.codecs.log_blocks import BlockType, read_blocks, read_delet
 from reconciler.hudi.files.names import make_file_path
 from reconciler.storage.api import Storage
 from reconciler.writer.facts import WriteFacts
-from reconciler.writer.slice_keys import find_merged_keys
+from reconciler.writer.slice_keys import SliceLogs, find_merged_keys
 from reconciler.writer.unpublished_write import UnpublishedWrite
 
 
@@ -56,7 +56,7 @@ def _find_removed_keys(
         files = SliceFiles(
             base=facts.groups.get_base_path(group) if has_base else None,
             base_size=max(int(facts.groups.base[group]), 0),
-            logs=(*facts.logs.get(group, ()), path),
+            logs=(*facts.logs.get(group, SliceLogs()).paths, path),
         )
     return keys.filter(to_arrow(~find_merged_keys(files, keys, reading, storage)))
 

@@ -134,12 +134,14 @@ class MatchOutcome(IntEnum):
     """The outcome for a row whose key a file holds.
 
     ``CHANGES``: it replaces or deletes the file's row. ``MOVES``: the file's row is deleted, and
-    the row is new in its own partition. ``STAYS``: the file's row is newer and stays.
+    the row is new in its own partition. ``STAYS``: the file's row is newer and stays. ``REVIVES``:
+    log files have deleted the file's row; a row with its key comes back unless another file has it.
     """
 
     CHANGES = 0
     MOVES = 1
     STAYS = 2
+    REVIVES = 3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -281,6 +283,8 @@ def match_rows(chunk: RowChunk, tags: Sequence[RowBlock]) -> MatchedRows:
     if len(row) and (row[-1] >= len(chunk.rows) or (chunk.hashes[row] != hashes).any()):
         raise rows_changed_error()
     outcome = outcome[order]
+    keeps = ~_find_dead_matches(chunk, row, outcome)
+    row, file, outcome, position = row[keeps], file[keeps], outcome[keeps], position[order][keeps]
     is_new[row] = False
     is_new[row[outcome == MatchOutcome.MOVES]] = True
     is_active = outcome != MatchOutcome.STAYS
@@ -289,8 +293,23 @@ def match_rows(chunk: RowChunk, tags: Sequence[RowBlock]) -> MatchedRows:
         row=row[is_active],
         file=file[is_active],
         is_moved=outcome[is_active] == MatchOutcome.MOVES,
-        position=position[order][is_active],
+        position=position[is_active],
     )
+
+
+def _find_dead_matches(chunk: RowChunk, row: Integers, outcome: NDArray[np.int8]) -> Mask:
+    """Return which matches with deleted rows do not count; ``row`` is ascending.
+
+    A deletion has nothing to delete there. Another row goes to the first of the files that had its
+    key, unless a file has the key now: in both, readers would see it twice.
+    """
+    is_dead = outcome == MatchOutcome.REVIVES
+    has_live = np.zeros(len(chunk.rows), np.bool_)
+    has_live[row[~is_dead]] = True
+    is_first = np.ones(len(row), np.bool_)
+    is_first[1:] = row[1:] != row[:-1]
+    ignored: Mask = is_dead & (has_live[row] | chunk.is_deletion[row] | ~is_first)
+    return ignored
 
 
 def rows_changed_error() -> ReconcilerError:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import Integers, Mask, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.merge.committed_blocks import read_committed_blocks
 from reconciler.file_slices.merge.log_records import read_data_batches
@@ -20,16 +20,29 @@ from reconciler.file_slices.merge.slice_reader import (
     SliceSource,
     read_slice,
 )
-from reconciler.hudi.codecs.log_blocks import BlockType
-from reconciler.hudi.files.names import make_file_path
+from reconciler.hudi.codecs.log_blocks import (
+    BlockType,
+    LogBlock,
+    find_blocks,
+    read_blocks,
+    read_delete_keys,
+)
 from reconciler.hudi.files.view import find_group_codes
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.reader.slice_selection import pick_slices
 from reconciler.state.model import TableState
 
 
-def list_slice_logs(state: TableState, groups: FileGroupSizes) -> Mapping[int, tuple[str, ...]]:
-    """Return the paths of the log files of each group that has some, in merge order.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceLogs:
+    """The log files of a slice that readers see, in merge order; ``sizes``: their bytes."""
+
+    paths: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+
+
+def list_slice_logs(state: TableState, groups: FileGroupSizes) -> Mapping[int, SliceLogs]:
+    """Return the log files of each group that has some.
 
     The log files are those of the slice that readers see. ``groups``: those of the state.
     """
@@ -39,12 +52,13 @@ def list_slice_logs(state: TableState, groups: FileGroupSizes) -> Mapping[int, t
         picked.files, zip(paths, groups.file_id.to_pylist(), strict=True)
     ).tolist()
     number_of = {code: number for number, code in enumerate(codes)}
-    logs: dict[int, tuple[str, ...]] = {}
+    logs: dict[int, SliceLogs] = {}
     for at in np.flatnonzero(picked.has_logs).tolist():
         rows = picked.logs[picked.ends[at] : picked.ends[at + 1]].tolist()
         group = number_of[int(picked.group[at])]
-        names = [str(picked.files.name[row]) for row in rows]
-        logs[group] = tuple(make_file_path(paths[group], name) for name in names)
+        located = [picked.files.locate_file(row) for row in rows]
+        names, sizes = zip(*located, strict=True)
+        logs[group] = SliceLogs(paths=names, sizes=sizes)
     return logs
 
 
@@ -58,6 +72,38 @@ def find_merged_keys(
         found = pc.index_in(batch.column(0).cast(pa.string()), value_set=keys).drop_null()
         is_seen[to_numpy(found)] = True
     return is_seen
+
+
+def find_dead_keys(
+    files: SliceFiles, logs: SliceLogs, keys: Any, reading: SliceReadOptions, source: SliceSource
+) -> Mask:
+    """Return which keys of a slice's base file its log files have deleted.
+
+    Only delete blocks are read; for the keys in them, which may have come back, the slice is
+    merged. ``files``: the slice with these log files. Raises as ``read_slice``.
+    """
+    deleted = pa.array(_read_deleted_keys(logs, source), pa.string())
+    suspected = to_numpy(pc.is_in(keys, value_set=deleted))
+    if not suspected.any():
+        return suspected
+    is_dead = suspected.copy()
+    is_dead[suspected] = ~find_merged_keys(files, keys.filter(to_arrow(suspected)), reading, source)
+    return is_dead
+
+
+def _read_deleted_keys(logs: SliceLogs, source: SliceSource) -> list[str]:
+    """Return the keys in delete blocks, whether they count or not."""
+    deleted: list[str] = []
+    for path, size in zip(logs.paths, logs.sizes, strict=True):
+        for span in find_blocks(source.read_range, path, size):
+            if span.type is BlockType.DELETE:
+                data = source.read_range(path, span.start, span.length)
+                deleted += [key for block in read_blocks(data, path) for key in _list_keys(block)]
+    return deleted
+
+
+def _list_keys(block: LogBlock) -> list[str]:
+    return read_delete_keys(block) if block.type is BlockType.DELETE else []
 
 
 def find_logged_keys(

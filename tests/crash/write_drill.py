@@ -13,9 +13,11 @@ from functools import cache
 from pathlib import Path
 
 from reconciler.hudi.codecs import avro_container
+from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
 from reconciler.hudi.timeline.markers import MARKER_FOLDER
+from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from reconciler.transaction.metadata.rewrite_sync import find_listing_differences
 from reconciler.writer.request import WriteMode
@@ -31,16 +33,19 @@ AFTER = [(1, "a", 2, "ONE"), (2, "b", 1, "two"), (3, "b", 1, "three"), (4, "c", 
 LATE = "20261201000100000"
 
 
-def make_table(folder, version):
-    return copy_table(_write_table(version), folder, own_clock=True)
+def make_table(folder, version, kind="COPY_ON_WRITE"):
+    return copy_table(_write_table(version, kind), folder, own_clock=True)
 
 
 @cache
-def _write_table(version):
+def _write_table(version, kind):
     """Write the table of a version once for all tests of this process, which copy it."""
-    folder = Path(make_shared_folder(), f"version-{version}")
+    folder = Path(make_shared_folder(), f"{kind}-{version}")
     folder.mkdir()
-    it = WriteRuns(write_spec(folder, version=version))
+    it = WriteRuns(write_spec(folder, version=version, kind=kind))
+    if kind == "MERGE_ON_READ":  # with a log file in each partition
+        older = [(key, path, 0, "old") for key, path, _ts, _text in BEFORE]
+        it.write(make_rows(*older))
     it.write(make_rows(*BEFORE))
     return it
 
@@ -56,7 +61,8 @@ def make_shared_folder():
 def copy_table(it, folder, *, own_clock=False):
     """Copy the table to another folder; ``own_clock``: the runs there have a clock of their own."""
     shutil.copytree(Path(it.spec.path).parent, folder)
-    found = WriteRuns(write_spec(folder, version=it.spec.table.version))
+    table = it.spec.table
+    found = WriteRuns(write_spec(folder, version=table.version, kind=table.type))
     found.clock, found.count = copy(it.clock) if own_clock else it.clock, it.count
     return found
 
@@ -73,7 +79,17 @@ def list_leftovers(it):
     found += find_listing_differences(
         storage, properties, timeline, {"p=a": [], "p=b": [], "p=c": []}
     )
-    return found
+    return found + _list_unlisted_files(storage)
+
+
+def _list_unlisted_files(storage):
+    """Return data files that the metadata table does not list."""
+    disk, listed = (
+        observe(storage, None, observed_ms=0, listing=source) for source in ("storage", "metadata")
+    )
+    names = (set(make_present_keys(state.files).to_pylist()) for state in (disk, listed))
+    on_disk, in_metadata = names
+    return sorted(on_disk - in_metadata)
 
 
 def write_in_between(it, folder, batch, way=WriteMode.UPSERT):

@@ -9,7 +9,7 @@ import base64
 import random
 import tempfile
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,11 @@ from hypothesis import strategies as st
 
 import reconciler
 from reconciler.errors import PlanError, RowsError
+from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions, read_slice
 from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.load import PROPERTIES, load_properties
+from reconciler.reader.model import ReadRequest
+from reconciler.reader.open_scan import open_scan
 from reconciler.state.current_files import find_newest_bases
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
@@ -49,7 +52,7 @@ spec:
   files: {{target: {target}B, small: {small}B, assign: {assign}, recordSize: {record}}}
   concurrency: {{lock: {{provider: filesystem}}}}
   table:
-    type: COPY_ON_WRITE
+    type: {kind}
     version: {version}
     recordKey: {keys}
     partitionBy: {partitions}
@@ -69,6 +72,7 @@ PROMOTED = (pa.int32(), pa.int64(), pa.float64())
 class Shape:
     """The kind of table."""
 
+    kind: str
     version: int
     keys: tuple[str, ...]
     partitions: tuple[str, ...]
@@ -94,6 +98,7 @@ class Step:
 
 shapes = st.builds(
     Shape,
+    kind=st.sampled_from(["COPY_ON_WRITE", "MERGE_ON_READ"]),
     version=st.sampled_from([6, 8, 9]),
     keys=st.sampled_from([("id",), ("id", "k")]),
     partitions=st.sampled_from([(), ("p",), ("p",), ("p", "q")]),
@@ -139,12 +144,14 @@ class History:
     count: int = 0
     clock: TestClock = field(default_factory=TestClock)
     live: tuple[str, ...] = ("files",)
+    deletes: bool = False
 
     def __post_init__(self) -> None:
         shape, file = self.shape, self.folder / "spec.yaml"
         target = TARGET if shape.is_wide else 120 << 20
         text = SPEC.format(
             path=self.folder / "table",
+            kind=shape.kind,
             target=target,
             small=target * 4 // 5,
             assign=shape.assign,
@@ -166,6 +173,10 @@ class History:
         if step.promotes and step.way is not WriteMode.DELETE:
             self.promoted = min(self.promoted + 1, len(PROMOTED) - 1)
         rows = [self.row(number, *values) for number, values in enumerate(step.rows)]
+        if self.is_merged and step.way in (WriteMode.INSERT, WriteMode.BULK_INSERT):
+            # of equal keys in a base file, readers merge only the first with log files
+            rows = [row for row in rows if (self.path(row), self.key(row)) not in self.model]
+            step = replace(step, dedupes=True)
         partitions = None
         if step.way is WriteMode.DELETE_PARTITION:
             partitions = sorted({self.path(row) for row in rows})
@@ -181,6 +192,10 @@ class History:
             after = sum(map(len, self.model.values()))
             assert after - before == (outcome.counts.inserts if outcome.counts else 0)
 
+    @property
+    def is_merged(self) -> bool:
+        return self.shape.kind == "MERGE_ON_READ"
+
     def refused(self, step: Step, rows: list[dict[str, Any]]) -> type[Exception] | None:
         """Return whether to skip a step: deleting without a table, or overwriting with no rows."""
         if step.way in (WriteMode.DELETE, WriteMode.DELETE_PARTITION) and not self.is_there():
@@ -192,6 +207,9 @@ class History:
 
     def row(self, number: int, key: str, k: str | None, p: str | None, q: int | None, ts: int):
         text = f"{self.count}.{number}"
+        if self.is_merged and self.deletes:
+            # in log files, an older row than a deleted one is merged with that of the base file
+            ts += 10 * self.count
         if self.shape.is_wide:
             noise = random.Random(text).randbytes(WIDE)
             text += base64.b64encode(noise).decode()
@@ -291,6 +309,9 @@ class History:
         state = observe(storage, None, observed_ms=self.clock.now_ms())
         names = self.schema().names
         seen: Counter[tuple[Any, ...]] = Counter()
+        if self.is_merged:
+            assert self.read_merged(names) == self.expected(names)
+            return
         for row in find_newest_bases(state.view).tolist():
             folder = state.files.partitions[state.files.partition[row]]
             name = state.files.name[row].as_py()
@@ -301,12 +322,37 @@ class History:
                 assert (folder, name) == (one["_hoodie_partition_path"], one["_hoodie_file_name"])
                 values = tuple(one.get(column) for column in names)
                 seen[folder, one["_hoodie_record_key"], values] += 1
-        wanted = Counter(
+        assert seen == self.expected(names)
+
+    def expected(self, names: list[str]) -> Counter[tuple[Any, ...]]:
+        return Counter(
             (path, key, tuple(row.get(column) for column in names))
             for (path, key), rows in self.model.items()
             for row in rows
         )
-        assert seen == wanted
+
+    def read_merged(self, names: list[str]) -> Counter[tuple[Any, ...]]:
+        """Return the rows of a snapshot read, which name their files or file groups."""
+        storage = open_storage(self.spec.path)
+        scan = open_scan(storage, ReadRequest(), is_checked=True)
+        options = SliceReadOptions(
+            rules=scan.rules, schema=scan.table_schema, committed=scan.committed
+        )
+        seen: Counter[tuple[Any, ...]] = Counter()
+        for one in scan.slices.to_pylist():
+            files = SliceFiles(
+                base=one["base"], base_size=one["base_size"], logs=tuple(one["logs"])
+            )
+            paths = [path for path in (files.base, *files.logs) if path is not None]
+            for batch in read_slice(files, options, storage):
+                for row in batch.to_pylist():
+                    folder, name = row["_hoodie_partition_path"], row["_hoodie_file_name"]
+                    assert any(
+                        path.rpartition("/")[2].lstrip(".").startswith(name) for path in paths
+                    )
+                    values = tuple(row.get(column) for column in names)
+                    seen[folder, row["_hoodie_record_key"], values] += 1
+        return seen
 
     def assert_tidy(self) -> None:
         """Check that runs leave nothing behind and the metadata table lists all files."""
@@ -329,7 +375,8 @@ class History:
 @given(shapes, st.lists(steps, min_size=1, max_size=4))
 def test_table_has_the_rows_of_its_history_and_no_left_overs(shape, history):
     with tempfile.TemporaryDirectory() as folder:
-        table = History(Path(folder), shape)
+        deletes = any(step.way is WriteMode.DELETE for step in history)
+        table = History(Path(folder), shape, deletes=deletes)
         for step in history:
             table.go(step)
             if table.is_there():

@@ -236,6 +236,7 @@ def play(it: Both, ours: list[Any], hudis: list[Any]) -> None:
         it.spec = make_spec(
             it.table,
             it.spec.table.version,
+            merge_on_read=it.spec.table.type == "MERGE_ON_READ",
             hive_style=it.spec.table.hive_style,
             target=target,
         )

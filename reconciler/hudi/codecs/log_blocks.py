@@ -114,10 +114,19 @@ def read_blocks(data: bytes, path: str) -> Iterator[LogBlock]:
         at = end
 
 
-def read_block_types(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockSpan:
+    """Where a block is in its file, and its type."""
+
+    type: BlockType
+    start: int
+    length: int
+
+
+def find_blocks(
     read_range: Callable[[str, int, int], bytes], path: str, size: int
-) -> Iterator[BlockType]:
-    """Yield the types of the blocks of a log file of ``size`` bytes; reads only their first bytes.
+) -> Iterator[BlockSpan]:
+    """Yield where the blocks of a log file of ``size`` bytes are; reads only their first bytes.
 
     ``read_range``: path, start and length -> bytes. Ends at the first block that is damaged.
     """
@@ -129,7 +138,7 @@ def read_block_types(
         rest, _version, ordinal = struct.unpack_from(">qii", head, len(MAGIC))
         if not 0 <= ordinal < len(BlockType) or rest < _MIN_SIZE:
             return
-        yield BlockType(ordinal)
+        yield BlockSpan(type=BlockType(ordinal), start=at, length=_PREFIX + rest)
         at += _PREFIX + rest
 
 

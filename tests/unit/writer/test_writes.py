@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.errors import ReconcilerError, RowsError, UnsupportedError
+from reconciler.errors import ReconcilerError, RowsError
 from reconciler.hudi.files.names import BaseName
 from reconciler.writer import stages
 from reconciler.writer.bucket_routes import route_rows
@@ -189,15 +189,6 @@ def test_updates_of_a_group_that_is_being_clustered_are_refused(table):
         table.upsert(row(1, ts=2), standing=held)
     table.upsert(row(2), standing=held)
     assert len(table.files) == 2
-
-
-def test_a_table_with_log_files_is_refused(table):
-    table.insert(row(1))
-    standing = table.standing()
-    standing.log_files[:] = 1
-
-    with pytest.raises(UnsupportedError, match="log files"):
-        table.insert(row(2), standing=standing)
 
 
 def test_a_row_without_a_key_is_an_error(table):

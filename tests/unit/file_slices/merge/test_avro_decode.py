@@ -16,7 +16,7 @@ from reconciler.file_slices.merge.avro_schema import (
     parse_avro_schema,
     to_arrow_schema,
 )
-from reconciler.file_slices.merge.log_records import _read_batches
+from reconciler.file_slices.merge.log_records import read_data_batches
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, LogBlock
 from tests.memory_slices import avro_content, record_schema
 
@@ -41,7 +41,7 @@ def columns(schema, content, names=None):
     header = {HeaderKey.SCHEMA: schema, HeaderKey.INSTANT_TIME: "1"}
     block = LogBlock(type=BlockType.AVRO_DATA, header=header, content=content, path="a.log")
     wanted = to_arrow_schema(schema, "a.log").names if names is None else names
-    return pa.Table.from_batches(_read_batches(block, wanted))
+    return pa.Table.from_batches(read_data_batches(block, wanted))
 
 
 def test_logical_types_come_as_sparks():
