@@ -1,0 +1,208 @@
+"""Writes to merge-on-read tables that real Hudi wrote, and what readers find in them."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import reconciler
+from reconciler.errors import BusyError, UnsupportedError
+from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, read_blocks
+from reconciler.storage.open import open_storage
+from reconciler.writer.request import WriteMode
+from reconciler.writer.stream_batches import has_batch, make_batch_extra
+from tests.selection import long
+from tests.table_sessions import write_spec
+from tests.write_runs import WriteRuns, make_rows, read_snapshot
+
+TABLES = Path(__file__).parent
+LOGGED = TABLES.parent / "cases/smallfiles/written/0.15.0__m04_inmemory_logindex.zip"
+COLUMNS = ("id", "p", "ts", "name", "x")
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: t}}
+spec:
+  path: {path}
+  timezone: UTC
+  concurrency: {{lock: {{provider: filesystem}}}}
+"""
+
+
+def open_table(name, folder):
+    """Unpack a table and return runs that write to it."""
+    subprocess.run(["unzip", "-qo", TABLES / f"{name}.zip", "-d", folder], check=True)
+    (folder / "spec.yaml").write_text(SPEC.format(path=folder / name))
+    (spec,) = reconciler.load_specs(folder / "spec.yaml")
+    return WriteRuns(spec)
+
+
+def read_table(it, columns=COLUMNS):
+    return sorted(read_snapshot(open_storage(it.spec.path), columns), key=str)
+
+
+def list_logs(it):
+    return {path for path in Path(it.spec.path).rglob(".*.log.*") if path.suffix != ".crc"}
+
+
+def show_new_blocks(it, before):
+    """Return type and header of each block that was written since, by file."""
+    return [
+        (block.type, block.header)
+        for path in sorted(list_logs(it) - before)
+        if ".hoodie" not in path.parts
+        for block in read_blocks(path.read_bytes(), path.name)
+    ]
+
+
+@pytest.fixture(params=[6, 9])
+def it(request, tmp_path):
+    """Return runs on a table with two rows in one base file, and a log file on it."""
+    runs = WriteRuns(write_spec(tmp_path, version=request.param, kind="MERGE_ON_READ"))
+    runs.write(make_rows((1, "a", 1, "one"), (2, "a", 1, "two")))
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("v8_mor_part", BlockType.AVRO_DATA),
+        long("v9_mor_part", BlockType.AVRO_DATA),
+        ("v6_mor_nopart", BlockType.PARQUET_DATA),
+        long("v8_mor_nopart", BlockType.PARQUET_DATA),
+        ("v6_lazy_mor_tls", BlockType.AVRO_DATA),
+    ],
+)
+def test_updates_of_a_table_of_hudi_go_to_blocks_of_the_kind_that_its_writers_use(
+    tmp_path, name, kind
+):
+    it = open_table(name, tmp_path)
+    before, logs = read_table(it), list_logs(it)
+    changed = [(*row[:2], row[2] + 1, "ours", 0.5) for row in before[:2]]
+    schema = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("p", pa.string()),
+            ("ts", pa.int32()),
+            ("name", pa.string()),
+            ("x", pa.float64()),
+        ]
+    )
+
+    outcome = it.write(make_rows(*changed, schema=schema))
+
+    assert sorted([*changed, *before[2:]], key=str) == read_table(it)
+    assert (0, 2) == (outcome.counts.inserts, outcome.counts.updates)
+    assert {kind} == {found for found, _header in show_new_blocks(it, logs)}
+
+
+def test_rows_that_hudi_put_into_log_files_are_found_and_new_ones_join_them(tmp_path):
+    # the table's writers have an index that finds rows in log files, so no row has a base file
+    with zipfile.ZipFile(LOGGED) as archive:
+        archive.extractall(tmp_path)
+        rows = pq.read_table(io.BytesIO(archive.read("input.parquet")))
+    (tmp_path / "spec.yaml").write_text(SPEC.format(path=tmp_path / "table"))
+    (spec,) = reconciler.load_specs(tmp_path / "spec.yaml")
+    it = WriteRuns(spec)
+    columns = rows.schema.names
+    before = read_table(it, columns)
+    time = columns.index("ts")
+    newer = [(*row[:time], row[time] + 1, *row[time + 1 :]) for row in before[:3]]
+    new = tuple(rows.slice(0, 1).to_pylist()[0].values())
+
+    outcome = it.write(make_rows(*newer, new, schema=rows.schema))
+
+    assert sorted([*newer, *before[3:], new], key=str) == read_table(it, columns)
+    assert (1, 3, 0) == (outcome.counts.inserts, outcome.counts.updates, outcome.files)
+
+
+def test_a_key_that_log_files_have_deleted_is_in_one_file_only_when_it_comes_back(it):
+    it.write(make_rows((1, "a", 1, None)), WriteMode.DELETE)
+    it.write(make_rows((1, "a", 2, "again")), WriteMode.INSERT)
+
+    it.write(make_rows((1, "a", 3, "changed")))
+
+    assert [(1, "a", 3, "changed"), (2, "a", 1, "two")] == it.read_rows()
+
+
+def test_a_key_that_log_files_have_deleted_comes_back_in_its_file_group(it):
+    it.write(make_rows((1, "a", 1, None)), WriteMode.DELETE)
+    outcome = it.write(make_rows((1, "a", 2, "again")))
+
+    assert [(1, "a", 2, "again"), (2, "a", 1, "two")] == it.read_rows()
+    assert (0, 1) == (outcome.created_groups, outcome.appended_groups)
+
+
+def test_what_log_files_have_deleted_is_not_deleted_again(it):
+    it.write(make_rows((1, "a", 1, None)), WriteMode.DELETE)
+    outcome = it.write(make_rows((1, "a", 1, None)), WriteMode.DELETE)
+
+    assert ("nothing", 1) == (outcome.status, outcome.counts.absent_deletes)
+
+
+def test_an_older_row_stays_behind_the_newer_one(it):
+    it.write(make_rows((1, "a", 0, "older"), (2, "a", 1, "same time")))
+
+    assert [(1, "a", 1, "one"), (2, "a", 1, "same time")] == it.read_rows()
+
+
+def test_a_batch_of_a_stream_is_appended_once(it):
+    batch = make_batch_extra("s", 7)
+    it.write(make_rows((1, "a", 5, "x")), extra=batch)
+    logs = list_logs(it)
+
+    assert has_batch(open_storage(it.spec.path), "s", 7)
+    with pytest.raises(BusyError, match="batch 7 of stream s"):
+        it.write(make_rows((1, "a", 5, "x")), extra=batch)
+    assert logs == list_logs(it)
+
+
+def test_new_rows_fill_small_slices_without_log_files(it):
+    outcome = it.write(make_rows((3, "a", 1, "three")))
+
+    assert (1, 0) == (outcome.rewritten_groups, outcome.appended_groups)
+    it.write(make_rows((1, "a", 2, "ONE")))
+    outcome = it.write(make_rows((4, "a", 1, "four"), (2, "a", 2, "TWO")))
+    assert (1, 0, 1) == (
+        outcome.created_groups,
+        outcome.rewritten_groups,
+        outcome.appended_groups,
+    )
+    assert 4 == len(it.read_rows())
+
+
+def test_changes_name_the_rows_of_the_base_file_that_they_replace(tmp_path):
+    it = WriteRuns(write_spec(tmp_path, version=9, kind="MERGE_ON_READ"))
+    first = it.write(make_rows(*((key, "a", 1, "x") for key in range(5)))).instant
+    logs = list_logs(it)
+    it.write(make_rows((3, "a", 2, "y"), (1, "a", 2, "y")))
+    (_kind, header) = show_new_blocks(it, logs)[0]
+
+    assert first == header[HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS]
+    assert header[HeaderKey.RECORD_POSITIONS]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("hoodie.record.merge.mode=CUSTOM", "merge mode CUSTOM is not supported"),
+        ("hoodie.table.partial.update.mode=IGNORE_DEFAULTS", "partial updates"),
+        ("hoodie.table.cdc.enabled=true", "change data"),
+    ],
+)
+def test_what_is_not_merged_here_is_refused_by_name(tmp_path, line, problem):
+    it = WriteRuns(write_spec(tmp_path, version=9, kind="MERGE_ON_READ"))
+    it.write(make_rows((1, "a", 1, "one")))
+    properties = Path(it.spec.path, ".hoodie", "hoodie.properties")
+    key = line.partition("=")[0]
+    kept = [text for text in properties.read_text().splitlines() if not text.startswith(key)]
+    properties.write_text("\n".join([*kept, line, ""]))
+
+    with pytest.raises(UnsupportedError, match=problem):
+        it.write(make_rows((1, "a", 2, "two")))
