@@ -38,13 +38,22 @@ def write_text(name: str, operation: str, outcome: WriteResult) -> str:
     groups = (
         (outcome.created_groups, "created"),
         (outcome.rewritten_groups, rewritten),
+        (outcome.appended_groups, "appended to"),
         (outcome.replaced_groups, "replaced"),
     )
     lines = [f"{name}: {operation} completed as {outcome.instant}"]
     if shown := words.join_counts(rows):
         lines.append(f"  rows   {shown}")
-    new = f"{words.format_count(outcome.files, 'new file')} of {words.format_size(outcome.bytes)}; "
-    lines.append(f"  files  {new if outcome.files else ''}file groups: {words.join_counts(groups)}")
+    kinds = (
+        (outcome.files, "new file", outcome.bytes),
+        (outcome.log_files, "log file", outcome.log_bytes),
+    )
+    new = "".join(
+        f"{words.format_count(count, what)} of {words.format_size(size)}; "
+        for count, what, size in kinds
+        if count
+    )
+    lines.append(f"  files  {new}file groups: {words.join_counts(groups)}")
     return "\n".join(lines) + "\n"
 
 
@@ -91,6 +100,9 @@ def write_json(name: str, operation: str, outcome: ReconciledWrite) -> str:
         "bytesRewritten": outcome.rewritten_bytes,
         "warnings": canonical_json.to_document(outcome.warnings),
     }
+    if outcome.log_files:
+        document["fileGroups"]["appended"] = outcome.appended_groups
+        document |= {"logFiles": outcome.log_files, "logBytesWritten": outcome.log_bytes}
     if (made := outcome.reconciliation) is not None:
         document["reconciliation"] = {
             "exitCode": made.exit_code,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from reconciler.render.write_result import write_text
+import json
+
+from reconciler.render.write_result import write_json, write_text
+from reconciler.status.reconciliation import ReconciledWrite
 from reconciler.writer.job import RowCounts
 from reconciler.writer.request import WriteResult
 
@@ -34,6 +37,43 @@ def test_rows_and_file_groups_have_digits_in_groups_of_three():
         "  files  1 009 new files of 4.0 MiB; file groups: 1 000 created, "
         "9 rewritten (1.0 MiB before)\n"
     )
+
+
+def test_log_files_are_counted_beside_base_files():
+    done = WriteResult(
+        status="completed",
+        instant="20261122000000000",
+        counts=RowCounts(**{**NOTHING, "inserts": 5, "updates": 20, "deletes": 3}),
+        created_groups=1,
+        appended_groups=2,
+        files=1,
+        bytes=1024 * 1024,
+        log_files=2,
+        log_bytes=2048,
+    )
+
+    assert write_text("orders", "upsert", done) == (
+        "orders: upsert completed as 20261122000000000\n"
+        "  rows   5 new, 20 changed, 3 deleted\n"
+        "  files  1 new file of 1.0 MiB; 2 log files of 2.0 KiB; file groups: 1 created, "
+        "2 appended to\n"
+    )
+
+
+def test_the_document_counts_log_files_where_there_are_some():
+    written = {"status": "completed", "files": 1, "bytes": 9}
+    plain = json.loads(write_json("t", "upsert", ReconciledWrite(**written)))
+    logged = json.loads(
+        write_json(
+            "t",
+            "upsert",
+            ReconciledWrite(**written, log_files=2, log_bytes=7, appended_groups=1),
+        )
+    )
+
+    assert "logFiles" not in plain
+    assert (2, 7) == (logged["logFiles"], logged["logBytesWritten"])
+    assert {**plain["fileGroups"], "appended": 1} == logged["fileGroups"]
 
 
 def test_a_deletion_of_missing_keys_says_so():
