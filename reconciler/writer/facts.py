@@ -65,7 +65,8 @@ from reconciler.writer.partition_paths import PartitionRule
 from reconciler.writer.record_keys import KeyGenerator, KeyRule, find_key_generator
 from reconciler.writer.request import WriteMode, WriteRequest
 from reconciler.writer.schema_evolution import SchemaEvolution
-from reconciler.writer.slice_keys import SliceLogs, list_slice_logs
+from reconciler.writer.slice_keys import SliceLogs
+from reconciler.writer.slice_logs import list_slice_logs
 
 #: how many writes tell the size of a record; of merge-on-read tables, all may tell of their index
 _NEWEST: Final = 20

@@ -22,7 +22,12 @@ from reconciler.spark.failures import explain_failure
 from reconciler.spark.jobs import run_job_group
 from reconciler.spark.staging import StagingOpener, choose_staging
 from reconciler.spark.tasks import get_task_attempt, make_local_folder, use_one_core
-from reconciler.spark.workers import RECORD_INDEX_PACKAGES, WRITING_PACKAGES, set_up_workers
+from reconciler.spark.workers import (
+    MERGING_PACKAGES,
+    RECORD_INDEX_PACKAGES,
+    WRITING_PACKAGES,
+    set_up_workers,
+)
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.open import list_client_packages
 from reconciler.storage.redaction import redact_secrets, redact_urls
@@ -88,7 +93,11 @@ class SparkWriter:
         self, rows: DataFrame, job: WriteJob, *, assigned: Callable[[WriteAssignment], None]
     ) -> WrittenFiles:
         """Write the rows of a DataFrame, as in ``RowWriter``; the DataFrame is evaluated once."""
-        packages = (*WRITING_PACKAGES, *(() if job.index is None else RECORD_INDEX_PACKAGES))
+        packages = (
+            *WRITING_PACKAGES,
+            *(() if job.index is None else RECORD_INDEX_PACKAGES),
+            *(() if job.log_targets is None else MERGING_PACKAGES),
+        )
         set_up_workers(self._context, (*packages, *list_client_packages(self._ref.location)))
         ref, slots = self._ref, self._context.defaultParallelism
         description = f"reconciler: {job.row_job.operation.value} into {ref.location}"
