@@ -371,12 +371,13 @@ def test_a_pending_write_is_ours_where_its_heartbeat_says_whose_it_is():
 
     assert [
         (WRITTEN, "commit", "INFLIGHT", True, False),
+        ("20260105000000000", "deltacommit", "REQUESTED", False, False),
         ("20260106000000000", "replacecommit", "REQUESTED", False, False),
     ] == [
         (one.instant, one.action.value, one.state, one.owner.ended, one.is_running)
         for one in state.pending_writes
     ]
-    assert [replace(NOBODY, ended=True), NOBODY] == heard
+    assert [replace(NOBODY, ended=True), NOBODY, NOBODY] == heard
 
 
 def test_heartbeats_of_others_are_not_read():

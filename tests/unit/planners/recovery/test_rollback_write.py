@@ -30,6 +30,10 @@ SPEC = TableSpec(
 )
 
 
+#: a log file in the slice that another write began
+LOG = f".h_{stamp(1)}.log.2_0-0-0"
+
+
 def write(hour, **more):
     found = PendingWrite(
         instant=stamp(hour),
@@ -73,11 +77,21 @@ def test_a_dead_write_is_taken_back_with_its_files_in_order():
     )
 
 
-def test_log_files_are_of_other_writers():
-    names = {"b": [base("h", 5), f".h_{stamp(5)}.log.1_0-0-0"]}
-    (step,) = plan_rollbacks(state_of(write(5), names=names))
+@pytest.mark.parametrize("logs", [(), (("b", LOG), ("b", "gone"))])
+def test_log_files_that_a_write_has_announced_go_with_it_before_version_8(logs):
+    names = {"b": [base("h", 5), f".h_{stamp(5)}.log.1_0-0-0", LOG]}
+    state = state_of(write(5, logs=logs), names=names, table_version=6)
+    (step,) = plan_rollbacks(state)
 
-    assert [("b", base("h", 5))] == named(step)
+    assert [*logs[:1], ("b", base("h", 5))] == named(step)
+
+
+def test_log_files_are_named_by_their_write_from_version_8_on():
+    own = f".h_{stamp(5)}.log.1_0-0-0"
+    names = {"b": [base("h", 5), own, f"{own}.cdc", LOG]}
+    (step,) = plan_rollbacks(state_of(write(5), names=names, table_version=9))
+
+    assert [("b", own), ("b", base("h", 5))] == named(step)
 
 
 def test_a_write_that_has_made_no_file_is_taken_back_too():
