@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import BusyError, StorageError
+from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, encode_block
+from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.timeline.markers import MARKER_FOLDER
+from reconciler.state.observe import observe
+from reconciler.storage.open import open_storage
 from reconciler.writer.request import WriteMode
 from tests.crash.dead_writes import apply_once, get_steps, list_step_files, make_plan
 from tests.crash.drill import Killed
@@ -17,10 +21,12 @@ from tests.crash.write_drill import (
     AFTER,
     BATCH,
     BEFORE,
+    act_after,
     copy_table,
     die_at,
     list_leftovers,
     make_table,
+    put_timeline_file,
     write_in_between,
 )
 from tests.selection import take_turn
@@ -148,3 +154,54 @@ def test_of_two_writes_to_the_same_slice_the_second_gives_up(tmp_path):
 
     assert [(1, "a", 7, "other"), *BEFORE[1:]] == it.read_rows()
     assert [] == list_leftovers(it)
+
+
+def schedule_compaction(it, instant="20261201000000900"):
+    """Plan a compaction of every slice, as a writer of Hudi does."""
+    state = observe(open_storage(it.spec.path), None, observed_ms=0)
+    operations = [
+        {
+            "baseInstantTime": BaseName.parse(name).instant,
+            "deltaFilePaths": [],
+            "dataFilePath": name,
+            "fileId": BaseName.parse(name).file_id,
+            "partitionPath": state.files.partitions[state.files.partition[row]],
+            "metrics": None,
+            "bootstrapFilePath": None,
+        }
+        for row, name in enumerate(state.files.name.to_pylist())
+        if BaseName.parse(name) is not None
+    ]
+    plan = {"operations": operations, "extraMetadata": None, "version": 2}
+    put_timeline_file(
+        it,
+        f"{instant}.compaction.requested",
+        encode_container("HoodieCompactionPlan.avsc", plan),
+    )
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_compaction_that_is_planned_meanwhile_loses_no_log_file(tmp_path, version):
+    """Before version 8 the name of a log file ties it to the slice that the compaction reads."""
+    it = make_table(tmp_path / "t", version, KIND)
+    between = act_after(r"p=a/.*\.marker\.", lambda: schedule_compaction(it))
+    update = make_rows((1, "a", 2, "ONE"))
+
+    if version < 8:
+        with pytest.raises(BusyError, match=r"compaction .* is pending and writes to its file"):
+            it.write(update, around=between)
+        assert sorted(BEFORE) == it.read_rows()
+    else:
+        it.write(update, around=between)
+        assert sorted([(1, "a", 2, "ONE"), *BEFORE[1:]]) == it.read_rows()
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_updates_beside_a_pending_compaction_are_read(tmp_path, version):
+    it = make_table(tmp_path / "t", version, KIND)
+    schedule_compaction(it, "20261201000000500")
+
+    outcome = it.write(BATCH)
+
+    assert sorted(AFTER) == it.read_rows()
+    assert (1, 1) == (outcome.appended_groups, outcome.created_groups)
