@@ -16,7 +16,6 @@ import pytest
 
 import reconciler
 from reconciler import runtime
-from reconciler.errors import UnsupportedError
 from reconciler.spec.model import TableSpec
 from reconciler.writer.request import WriteMode
 from tests.oracle.bundles import TABLE_VERSION
@@ -393,25 +392,3 @@ def hudi_upserts_with(it: Both, options: dict[str, str]) -> None:
     rows = [*it.old(3), *it.new(1)]
     it.hudi.write(it.table, rows, options={**it.options, **options})
     it.put(rows)
-
-
-@pytest.mark.parametrize("version", ["0.15.0", long("1.0.2"), "1.2.0"])
-def test_hudi_writes_to_a_table_that_we_made_to_merge_on_read(real_hudi, tmp_path, version):
-    hudi = real_hudi(version)
-    table = hudi.table(tmp_path / "t", merge_on_read=True)
-    spec = make_spec(table, TABLE_VERSION[version], merge_on_read=True)
-    with pytest.raises(UnsupportedError):
-        write(spec, [["a1", "a", 1, "one", 1.0]])  # made, and then not written by us
-    assert [] == table.instants()
-
-    it = Both(hudi=hudi, table=table, spec=spec, random=Random(version))
-    for rows in (it.new(4), it.new(1)):
-        hudi.write(table, rows)
-        it.put(rows)
-    hudi_upserts_with(it, {})
-    it.assert_right()
-    compaction = hudi.schedule(table, "COMPACT")
-    assert compaction
-    hudi.compact(table, compaction)
-    hudi_upserts_with(it, {})
-    it.assert_right()
