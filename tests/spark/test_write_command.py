@@ -45,7 +45,9 @@ def rows_of(spark, folder, *columns):
     return sorted((tuple(row) for row in found), key=str)
 
 
-def test_files_of_every_format_go_into_one_table(spark, spec, tmp_path, capsys):
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_files_of_every_format_go_into_one_table(spark, spec, tmp_path, capsys, kind):
+    spec.write_text(SPEC.replace("COPY_ON_WRITE", kind))
     columns = {"id": [1, 2], "p": ["a", "b"], "ts": [1, 1], "x": ["one", "two"]}
     pq.write_table(pa.table(columns), tmp_path / "first.parquet")
     (tmp_path / "second.csv").write_text("x;ts;p;id\nTWO;2;b;2\nthree;1;b;3\n")
