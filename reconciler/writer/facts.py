@@ -251,6 +251,8 @@ def _check_supported(storage: Storage, properties: TableProperties) -> None:
             f"table {name} keeps change data (hoodie.table.cdc.enabled), which only Hudi writes; "
             "write it with Hudi"
         )
+    if refusal := MergeRules.from_properties(properties).refusal:
+        raise UnsupportedError(refusal)
     # indexes that cannot be kept are refused before the first row is read
     if properties.metadata_partitions:
         decide_write_sync(

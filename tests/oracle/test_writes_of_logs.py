@@ -28,6 +28,8 @@ from tests.oracle.test_writes import (
     hudi_writes_and_rolls_it_back,
     is_pending,
     play,
+    we_delete,
+    we_upsert,
 )
 from tests.selection import long
 
@@ -145,3 +147,27 @@ def assert_rows(it: Both) -> None:
     assert rows == read_rows(it.table)
     assert rows == it.hudi.rows(it.table, metadata=True)
     assert rows == it.hudi.rows(it.table, metadata=False)
+
+
+@pytest.mark.parametrize("version", [long("0.15.0"), long("1.0.2"), "1.2.0"])
+def test_hudi_merges_our_parquet_blocks_and_finds_rows_by_their_numbers(
+    real_hudi, tmp_path, version
+):
+    hudi = real_hudi(version)
+    blocks = {"hoodie.logfile.data.block.format": "parquet"}
+    table = hudi.table(tmp_path / "t", merge_on_read=True, options=blocks)
+    spec = make_spec(table, TABLE_VERSION[version], merge_on_read=True)
+    it = Both(hudi=hudi, table=table, spec=spec, random=Random(version))
+    rows = it.new(6)
+    hudi.write(table, rows)
+    it.put(rows)
+    hudi_upserts_with(it, {})
+    for act in (we_upsert, we_delete, we_upsert):
+        act(it)
+    by_number = {"hoodie.merge.use.record.positions": "true"}
+
+    assert_rows(it)
+    expected = sorted(it.model.values(), key=repr)
+    assert expected == hudi.rows(table, metadata=True, options=by_number)
+    hudi_compacts(it)
+    assert_rows(it)

@@ -29,8 +29,8 @@ CASES = {
         "v9_tz_utc", LOCK + NEW.replace("[id]", "[name]") + "}\n", ["a.csv"], 1,
         "spec.table.recordKey is name",
     ),
-    "merge on read": (
-        "v9_mor_part", LOCK + "  timezone: UTC\n", ["a.csv"], 1, "is MERGE_ON_READ, but only",
+    "change data of log files": (
+        "v9_cdc_mor", LOCK + "  timezone: UTC\n", ["a.csv"], 1, "keeps change data",
     ),
     "change data": ("v9_cdc_cow", LOCK + "  timezone: UTC\n", ["a.csv"], 1, "keeps change data"),
     "no table": ("none", LOCK, ["a.csv"], 1, "and the spec has no table block to create one"),
