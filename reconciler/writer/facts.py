@@ -145,25 +145,9 @@ def read_write_facts(
         _check_no_lost_files(storage, properties, state, groups)
     declared = read_declared_schema(storage, properties, state)
     evolution = _evolve_schema(properties, declared, request)
-    schema = FileSchema.from_avro(evolution.avro, f"the schema of table {properties.table_name}")
     files = spec.files or FileSizes()
     index = open_record_index(storage, properties, state.timeline)
-    settings = BucketSettings(
-        reading=SliceReadOptions(
-            rules=MergeRules.from_properties(properties),
-            schema=add_meta_columns(to_arrow_schema(evolution.avro, "the schema of the rows")),
-            committed=CommittedInstants.from_timeline(
-                state.timeline, table_version=properties.table_version
-            ),
-            columns=tuple(schema.columns.names),
-        ),
-        schema=schema,
-        form=_choose_form(storage, properties, groups),
-        target=files.target,
-        range_columns=find_indexed_columns(storage, properties, state.timeline),
-    )
-    if state.is_merge_on_read:
-        settings = replace(settings, log=_choose_log_settings(storage, state, settings))
+    settings = _make_settings(storage, properties, state, evolution.avro, groups, files.target)
     rules = RowRules(
         key=KeyRule.from_properties(properties, _read_stored_keys(storage, properties, groups)),
         partition=PartitionRule.from_properties(properties),
@@ -196,6 +180,35 @@ def read_write_facts(
         kind=kind,
         logs=list_slice_logs(state, groups) if state.is_merge_on_read else {},
     )
+
+
+def _make_settings(
+    storage: Storage,
+    properties: TableProperties,
+    state: TableState,
+    avro: str,
+    groups: FileGroupSizes,
+    target: int,
+) -> BucketSettings:
+    """Return the settings of the files to write; ``avro``: the table's schema after the write."""
+    schema = FileSchema.from_avro(avro, f"the schema of table {properties.table_name}")
+    settings = BucketSettings(
+        reading=SliceReadOptions(
+            rules=MergeRules.from_properties(properties),
+            schema=add_meta_columns(to_arrow_schema(avro, "the schema of the rows")),
+            committed=CommittedInstants.from_timeline(
+                state.timeline, table_version=properties.table_version
+            ),
+            columns=tuple(schema.columns.names),
+        ),
+        schema=schema,
+        form=_choose_form(storage, properties, groups),
+        target=target,
+        range_columns=find_indexed_columns(storage, properties, state.timeline),
+    )
+    if not state.is_merge_on_read:
+        return settings
+    return replace(settings, log=_choose_log_settings(storage, state, settings))
 
 
 def _find_kind(

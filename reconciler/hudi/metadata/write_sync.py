@@ -20,9 +20,9 @@ from reconciler.hudi.metadata.bound_encoding import find_bound_encoding
 from reconciler.hudi.metadata.deltacommit import NewLogFile
 from reconciler.hudi.metadata.indexed_columns import learn_wrappers
 from reconciler.hudi.metadata.listing import MetadataListing, partition_key
+from reconciler.hudi.metadata.new_files import NewFiles
 from reconciler.hudi.metadata.partition_logs import (
     LogBuilder,
-    NewFiles,
     PartitionLogBuilder,
     SyncPlan,
     plan_sync,

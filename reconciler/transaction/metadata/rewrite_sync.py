@@ -9,8 +9,8 @@ from reconciler.errors import UnsupportedError
 from reconciler.hudi.load import PROPERTIES, read_instant_file
 from reconciler.hudi.metadata.indexed_columns import read_indexed_columns
 from reconciler.hudi.metadata.listing import read_metadata_listing
+from reconciler.hudi.metadata.new_files import NewFiles
 from reconciler.hudi.metadata.partition_logs import (
-    NewFiles,
     SyncPlan,
     plan_compaction_sync,
     plan_rewrite_sync,
