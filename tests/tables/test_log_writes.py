@@ -13,6 +13,7 @@ import pytest
 
 import reconciler
 from reconciler.errors import BusyError, UnsupportedError
+from reconciler.file_slices.merge.log_records import read_data_batches
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, read_blocks
 from reconciler.storage.open import open_storage
 from reconciler.writer.request import WriteMode
@@ -182,7 +183,12 @@ def test_changes_name_the_rows_of_the_base_file_that_they_replace(tmp_path):
     first = it.write(make_rows(*((key, "a", 1, "x") for key in range(5)))).instant
     logs = list_logs(it)
     it.write(make_rows((3, "a", 2, "y"), (1, "a", 2, "y")))
-    (_kind, header) = show_new_blocks(it, logs)[0]
+    (path,) = (path for path in list_logs(it) - logs if ".hoodie" not in path.parts)
+    header = show_new_blocks(it, logs)[0][1]
+    (block,) = read_blocks(path.read_bytes(), path.name)
+    (batch,) = read_data_batches(block, ["id"])
+
+    assert [1, 3] == batch.column("id").to_pylist()
 
     assert first == header[HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS]
     assert header[HeaderKey.RECORD_POSITIONS]
