@@ -62,7 +62,7 @@ def show_new_blocks(it, before):
     ]
 
 
-@pytest.fixture(params=[6, 9])
+@pytest.fixture(params=[long(6), 9])
 def it(request, tmp_path):
     """Return runs on a table with two rows in one base file, and a log file on it."""
     runs = WriteRuns(write_spec(tmp_path, version=request.param, kind="MERGE_ON_READ"))
