@@ -14,7 +14,11 @@ from reconciler.render.terminal import Terminal, draw_bars, limit_rows, name_row
 
 if TYPE_CHECKING:
     from reconciler.layout.sizing.simulate_inserts import InsertForecast, SizeRange
-    from reconciler.layout.sizing.size_report import HistogramBar, PartitionSmallFiles
+    from reconciler.layout.sizing.size_report import (
+        FileSizeState,
+        HistogramBar,
+        PartitionSmallFiles,
+    )
     from reconciler.plans.file_sizes import FileSizeReport, InsertReport
 
 _MAX_PARTITIONS: Final = 4
@@ -53,9 +57,7 @@ def _item_label(report: FileSizeReport, terminal: Terminal) -> str:
 def _describe_sizes(report: FileSizeReport) -> str:
     """The number of files, and how many of them are small."""
     state = report.state
-    logs = ""
-    if state.log_only:
-        logs = f"; {words.format_count(state.log_only, 'more file slice')} with log files only"
+    logs = _describe_logs(state)
     if not state.files:
         return f"no base files{logs}"
     size = words.format_size(state.bytes)
@@ -63,6 +65,18 @@ def _describe_sizes(report: FileSizeReport) -> str:
     below, target = words.format_size(report.small_below), words.format_size(report.target)
     files = words.format_count(state.files, "base file")
     return f"{files}, {size}; {small} (below {below}; target {target}){logs}"
+
+
+def _describe_logs(state: FileSizeState) -> str:
+    """``; 12 log files on 8 of them, 3.1 MiB``; nothing without log files."""
+    text = ""
+    if (logs := state.log_files) is not None:
+        on = f" on {words.format_number(logs.slices)} of them" if logs.slices else ""
+        count, size = words.format_count(logs.files, "log file"), words.format_size(logs.bytes)
+        text = f"; {count}{on}, {size}"
+    if state.log_only:
+        text += f"; {words.format_count(state.log_only, 'more file slice')} with log files only"
+    return text
 
 
 def _histogram_lines(bars: Sequence[HistogramBar], terminal: Terminal) -> Iterator[str]:

@@ -29,12 +29,12 @@ from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
     CopyOnWrite,
     FileSizeLimits,
-    MergeOnRead,
     TableKind,
     choose_rule,
 )
+from reconciler.layout.sizing.candidates import find_table_kind
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes, measure_groups
-from reconciler.layout.sizing.record_size import PastWrite, can_fit_size
+from reconciler.layout.sizing.record_size import can_fit_size
 from reconciler.reader.model import ReadRequest
 from reconciler.reader.open_scan import open_scan
 from reconciler.rewrite.facts import read_file_form
@@ -158,7 +158,12 @@ def read_write_facts(
     written = read_newest_writes(
         storage, properties, state.timeline, newest=_ALL if state.is_merge_on_read else _NEWEST
     )
-    kind = _find_kind(state, groups, written, has_index=index is not None)
+    kind = find_table_kind(
+        groups,
+        written,
+        is_merge_on_read=state.is_merge_on_read,
+        has_record_index=index is not None,
+    )
     written = written[-_NEWEST:]
     needs_footers = files.assign == "steady" and not can_fit_size(written)
     return WriteFacts(
@@ -209,21 +214,6 @@ def _make_settings(
     if not state.is_merge_on_read:
         return settings
     return replace(settings, log=_choose_log_settings(storage, state, settings))
-
-
-def _find_kind(
-    state: TableState, groups: FileGroupSizes, written: Sequence[PastWrite], *, has_index: bool
-) -> TableKind:
-    """Return how rows go to existing file groups, as the table's own writers do it.
-
-    Writers whose index finds rows in log files put new rows there. With a record index they must
-    not, because it locates rows of base files.
-    """
-    if not state.is_merge_on_read:
-        return CopyOnWrite()
-    is_log_only = groups.is_live & (groups.base < 0) & (groups.log_files > 0)
-    has_logged = bool(is_log_only.any()) or any(write.logged_inserts for write in written)
-    return MergeOnRead(indexes_logs=has_logged and not has_index)
 
 
 def _choose_log_settings(

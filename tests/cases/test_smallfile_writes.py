@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 import fastavro
@@ -19,7 +19,7 @@ import pytest
 import reconciler
 from reconciler.hudi.load import load_properties, load_timeline, read_instant_file
 from reconciler.hudi.timeline.instant import Action
-from reconciler.layout.sizing.assignment_rules import MergeOnRead
+from reconciler.layout.sizing.candidates import find_table_kind
 from reconciler.storage.open import open_storage
 from reconciler.writer import facts
 from reconciler.writer.request import WriteMode
@@ -89,7 +89,11 @@ def test_every_file_group_gets_the_rows_that_hudi_gave_it(tmp_path, monkeypatch,
     options, expected = recorded["options"], recorded["stats"]
     spec = load_spec(tmp_path, name, options)
     most = int(options.get("hoodie.merge.small.file.group.candidates.limit", "1"))
-    monkeypatch.setattr(facts, "MergeOnRead", partial(MergeOnRead, max_candidates=most))
+    monkeypatch.setattr(
+        facts,
+        "find_table_kind",
+        lambda *args, **more: replace(find_table_kind(*args, **more), max_candidates=most),
+    )
     known = {path.name.lstrip(".").split("_")[0] for path in (tmp_path / "table").glob("*/*_*")}
     (batch,) = pq.read_table(tmp_path / "input.parquet").combine_chunks().to_batches()
 

@@ -15,6 +15,7 @@ from reconciler.layout.sizing.simulate_inserts import InsertForecast, SizeRange
 from reconciler.layout.sizing.size_report import (
     FileSizeState,
     HistogramBar,
+    LogFileSizes,
     OperationFiles,
     PartitionSmallFiles,
 )
@@ -384,6 +385,7 @@ file_sizes = st.builds(
             st.builds(OperationFiles, operation=texts, files=counts, small=counts, bytes=counts),
             max_size=2,
         ).map(tuple),
+        log_files=st.none() | st.builds(LogFileSizes, files=counts, bytes=counts, slices=counts),
     ),
     small_partitions=counts,
     next_insert=st.none()

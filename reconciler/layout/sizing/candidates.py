@@ -7,6 +7,7 @@ of its file-system view in the order of a Java HashSet of file ids, which looks 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,15 +16,36 @@ from reconciler.arrays import Integers, Mask, to_arrow
 from reconciler.hudi.codecs.java_hash import compute_java_hashes
 from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
+    CopyOnWrite,
     FileSizeLimits,
     HudiRule,
     MergeOnRead,
     TableKind,
 )
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.layout.sizing.record_size import PastWrite
 
 #: the least capacity of a HashMap; it grows when more than 3/4 of its slots are taken
 _MIN_CAPACITY: Final = 16
+
+
+def find_table_kind(
+    groups: FileGroupSizes,
+    written: Sequence[PastWrite],
+    *,
+    is_merge_on_read: bool,
+    has_record_index: bool,
+) -> TableKind:
+    """Return how rows go to existing file groups, as the table's own writers do it.
+
+    ``written``: past writes. Writers whose index finds rows in log files put new rows there. With a
+    record index they must not, because it locates rows of base files.
+    """
+    if not is_merge_on_read:
+        return CopyOnWrite()
+    is_log_only = groups.is_live & (groups.base < 0) & (groups.log_files > 0)
+    has_logged = bool(is_log_only.any()) or any(write.logged_inserts for write in written)
+    return MergeOnRead(indexes_logs=has_logged and not has_record_index)
 
 
 def find_small_files(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -55,11 +55,21 @@ class OperationFiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogFileSizes:
+    """The log files of newest slices; ``slices``: number of base files that they change."""
+
+    files: int
+    bytes: int
+    slices: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileSizeState:
     """The base files of newest slices.
 
     ``partitions``: those with small files, most small files first. ``operations``: those that wrote
     the files, most small files first. ``log_only``: number of slices without a base file.
+    ``log_files``: None if there are none.
     """
 
     files: int
@@ -69,6 +79,7 @@ class FileSizeState:
     histogram: tuple[HistogramBar, ...]
     partitions: tuple[PartitionSmallFiles, ...]
     operations: tuple[OperationFiles, ...]
+    log_files: LogFileSizes | None = field(default=None, metadata={"optional": True})
 
 
 def measure_file_sizes(
@@ -90,6 +101,18 @@ def measure_file_sizes(
         histogram=_build_histogram(size, sizes),
         partitions=_count_by_partition(groups, is_base, is_small),
         operations=_count_by_operation(groups, is_base, is_small, operations or {}),
+        log_files=_count_logs(groups, is_base),
+    )
+
+
+def _count_logs(groups: FileGroupSizes, is_base: Mask) -> LogFileSizes | None:
+    has_logs = groups.is_live & (groups.log_files > 0)
+    if not has_logs.any():
+        return None
+    return LogFileSizes(
+        files=int(groups.log_files[has_logs].sum()),
+        bytes=int(groups.logs[has_logs].sum()),
+        slices=int((has_logs & is_base).sum()),
     )
 
 

@@ -11,15 +11,17 @@ from typing import Final
 
 from reconciler.arrays import to_arrow
 from reconciler.hudi.files.bucket_ids import are_bucket_ids
+from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX
 from reconciler.hudi.timeline.instant import Action
 from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
-    CopyOnWrite,
     FileSizeLimits,
     MergeOnRead,
     SteadyRule,
+    TableKind,
     choose_rule,
 )
+from reconciler.layout.sizing.candidates import find_table_kind
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes, measure_groups
 from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.layout.sizing.simulate_inserts import (
@@ -111,8 +113,14 @@ def _simulate_inserts(
             "the table has a bucket index, so rows go to file groups by their keys, whatever the "
             "file sizes",
         )
+    kind = find_table_kind(
+        groups,
+        written,
+        is_merge_on_read=state.is_merge_on_read,
+        has_record_index=RECORD_INDEX in state.metadata_partitions,
+    )
     rule = choose_rule(
-        "hudi" if state.is_merge_on_read else files.assign,
+        files.assign,
         sizes,
         written,
         footers=state.recent_writes.footers,
@@ -123,16 +131,14 @@ def _simulate_inserts(
     forecasts = simulate_inserts(
         groups,
         rows,
-        MergeOnRead() if state.is_merge_on_read else CopyOnWrite(),
+        kind,
         rule,
         has_commits=bool(state.timeline.commits),
     )
     largest = sorted(forecasts, key=lambda forecast: -forecast.rows)[:_MAX_PARTITIONS]
     return InsertReport(
         rows=insert.rows,
-        because=f"{spread}; {_explain_row_size(rule, state)}"
-        if spread
-        else _explain_row_size(rule, state),
+        because="; ".join(filter(None, (spread, _explain_row_size(rule), _explain_kind(kind)))),
         partition_count=len(forecasts),
         total=combine_forecasts(forecasts),
         partitions=tuple(largest),
@@ -176,7 +182,7 @@ def _bytes_per_row(rule: AssignmentRule) -> float:
     return rule.record_size.per_row if isinstance(rule, SteadyRule) else float(rule.average)
 
 
-def _explain_row_size(rule: AssignmentRule, state: TableState) -> str:
+def _explain_row_size(rule: AssignmentRule) -> str:
     """Explain the assumed size of a row and which rule it comes from."""
     if isinstance(rule, SteadyRule):
         record = rule.record_size
@@ -184,13 +190,16 @@ def _explain_row_size(rule: AssignmentRule, state: TableState) -> str:
         unsure = "; too few rows for a sure estimate, so a write measures its own"
         reason = record.because + unsure * rule.needs_row_sizes
         return f"{_format_bytes(record.per_row)} per row{fixed} ({reason})"
-    size = f"{_format_bytes(rule.average)} per row by Hudi's rule"
-    if not state.is_merge_on_read:
-        return size
-    return (
-        f"{size}, because Hudi's writers write merge-on-read tables; their index is assumed to "
-        "find no rows in log files (bloom, simple, record index)"
-    )
+    return f"{_format_bytes(rule.average)} per row by Hudi's rule"
+
+
+def _explain_kind(kind: TableKind) -> str:
+    """Explain where new rows of a merge-on-read table may go; nothing for other tables."""
+    if not isinstance(kind, MergeOnRead):
+        return ""
+    if kind.indexes_logs:
+        return "new rows join log files, where the table's writers put new rows too"
+    return "new rows fill base files without log files"
 
 
 def _format_bytes(count: float) -> str:

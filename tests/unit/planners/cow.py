@@ -18,6 +18,10 @@ def base(group, hour):
     return f"{group}_0-0-0_{stamp(hour)}.parquet"
 
 
+def log(group, hour):
+    return f".{group}_{stamp(hour)}.log.1_0-0-0"
+
+
 def timeline(*instants):
     return Timeline.from_files(TimelineFile(i, i.file_name, 1, 0) for i in instants)
 

@@ -46,6 +46,7 @@ SIZES = {
     "bytes": 1,
     "small": 1,
     "logOnly": 0,
+    "logFiles": {"files": 2, "bytes": 1, "slices": 1},
     "histogram": [{"least": 0, "below": 1, "files": 1, "bytes": 1}],
     "smallPartitions": 1,
     "partitions": [{"partition": "", "files": 1, "small": 1, "pinned": 0, "bytes": 1}],
@@ -178,7 +179,7 @@ def test_the_schema_is_closed_and_described():
     assert all(node["additionalProperties"] is False for node in objects(SCHEMA))
     optional = {"selection", "layout", "sampled", "gains", "fileSizes", "nextInsert", "step"}
     optional |= {"purpose", "bytesWritten", "date", "writer", "rollback", "appends", "attempt"}
-    optional |= {"purpose", "bytesWritten", "otherSavepoints"}
+    optional |= {"purpose", "bytesWritten", "otherSavepoints", "logFiles"}
     assert all(
         sorted(node["required"]) == sorted(node["properties"].keys() - optional)
         for node in objects(SCHEMA)

@@ -8,6 +8,7 @@ from reconciler.layout.sizing.simulate_inserts import InsertForecast, SizeRange
 from reconciler.layout.sizing.size_report import (
     FileSizeState,
     HistogramBar,
+    LogFileSizes,
     OperationFiles,
     PartitionSmallFiles,
 )
@@ -123,6 +124,14 @@ def test_a_table_with_log_files_only_has_no_base_files():
     assert shown(report(none)) == [
         "  = file sizes  no base files; 1 more file slice with log files only"
     ]
+
+
+def test_log_files_are_counted_beside_the_base_files_that_they_change():
+    logs = LogFileSizes(files=5, bytes=3 * MIB, slices=2)
+
+    assert " ".join(shown(report(replace(STATE, log_files=logs)))[:2]).endswith(
+        "8 small (below 100.0 MiB; target       120.0 MiB); 5 log files on 2 of them, 3.0 MiB"
+    )
 
 
 def test_the_next_rows_go_into_small_files_and_new_ones():

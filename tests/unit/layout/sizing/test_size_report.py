@@ -20,6 +20,7 @@ from reconciler.layout.sizing.simulate_inserts import (
 )
 from reconciler.layout.sizing.size_report import (
     HistogramBar,
+    LogFileSizes,
     OperationFiles,
     PartitionSmallFiles,
     measure_file_sizes,
@@ -88,6 +89,13 @@ def test_only_base_files_that_readers_see_count():
     found = measure_file_sizes(groups, SIZES)
 
     assert (2, 5, 2, 1) == (found.files, found.bytes, found.small, found.log_only)
+
+
+def test_log_files_that_readers_see_are_counted_with_the_base_files_that_they_change():
+    groups = make_groups({"p": {"a": 1, "b": (None, 7), "c": (4, 9), "d": (8, 1)}}, replaced=["d"])
+
+    assert LogFileSizes(files=2, bytes=16, slices=1) == measure_file_sizes(groups, SIZES).log_files
+    assert measure_file_sizes(make_groups({"p": {"a": 1}}), SIZES).log_files is None
 
 
 def test_empty_table_has_no_sizes():

@@ -18,7 +18,7 @@ from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.state.clustering_facts import ClusteringFacts, ReadWarning, RecentWrites
 from reconciler.state.clustering_layout import PastClustering
 from reconciler.state.model import PendingClusteringSlice
-from tests.unit.planners.cow import base, commit, stamp, table
+from tests.unit.planners.cow import base, commit, log, stamp, table
 
 NOW = datetime(2024, 1, 2, tzinfo=UTC)
 #: every file of the table has 10 bytes; a row of it has 1
@@ -162,15 +162,31 @@ def test_a_commit_of_a_table_that_merges_on_read_is_a_compaction():
     assert ["b"] == [one.partition for one in found.partitions]
 
 
-def test_where_rows_merge_on_read_the_rule_is_that_of_hudi_s_writers():
-    state = state_of(table_type="MERGE_ON_READ")
-    found = simulated(state, NextInsert(rows=50, partition="a"))
+@pytest.mark.parametrize(("assign", "filled"), [("steady", 2), ("hudi", 1)])
+def test_new_rows_of_a_merge_on_read_table_fill_base_files_without_log_files(assign, filled):
+    names = {"a": [base("f1", 1), base("f2", 1), base("f3", 1), log("f3", 2)]}
+    state = state_of(names=names, table_type="MERGE_ON_READ")
+    files = replace(FILES, assign=assign)
+    found = simulated(state, NextInsert(rows=70, partition="a"), files)
 
-    assert (1, 30) == (found.total.filled, found.total.filled_rows)
-    assert (
-        "1 byte per row by Hudi's rule, because Hudi's writers write merge-on-read tables"
-        in found.because
+    assert (filled, filled * 30) == (found.total.filled, found.total.filled_rows)
+    assert found.because.endswith("; new rows fill base files without log files")
+
+
+@pytest.mark.parametrize("indexes", [(), ("files", "record_index")])
+def test_new_rows_join_log_files_where_the_writers_put_new_rows_too(indexes):
+    written = replace(write(1, action=Action.DELTACOMMIT, a=1), logged_inserts=1)
+    names = {"a": [base("f1", 1), log("f1", 2)]}
+    state = state_of(written, names=names, table_type="MERGE_ON_READ", metadata_partitions=indexes)
+    found = simulated(state, NextInsert(rows=5, partition="a"))
+    joins = not indexes
+
+    assert (int(joins), int(not joins), 0) == (
+        found.total.filled,
+        found.total.new,
+        found.total.rewritten,
     )
+    assert joins == ("join log files" in found.because)
 
 
 def test_where_few_rows_tell_how_big_they_are_it_is_said_that_a_write_weighs_its_own():
