@@ -7,7 +7,7 @@ looks for keys and finds them new also has to know of other new keys of their pa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -85,19 +85,13 @@ def check_conflicts(
     undoing = [
         other for other in others if other.action in _ROLLBACK_ACTIONS and not other.is_completed
     ]
-    against = [other for other in others if other.is_completed or _is_pending_rewrite(other)]
-    claims = [*_list_claims(done)]
-    conflicts = find_conflicts(claims, against)
-    appended = [*_list_appended(done)]
     if undoing:
         raise _conflict_error(f"{undoing[0]} is pending, and may undo what this write has read")
-    if conflicts:
-        first = min(conflicts)
-        raise _conflict_error(f"partition {claims[first].partition!r}: {conflicts[first]}")
-    conflicts = find_conflicts(appended, _find_appending_conflicts(done, others))
-    if conflicts:
-        first = min(conflicts)
-        raise _conflict_error(f"partition {appended[first].partition!r}: {conflicts[first]}")
+    against = [other for other in others if other.is_completed or _is_pending_rewrite(other)]
+    _check_claims(_list_claims(done), against)
+    # one that was planned meanwhile would put its file in front of this write's
+    _check_claims(_list_rewritten(done), [one for one in others if _is_new_compaction(done, one)])
+    _check_claims(_list_appended(done), _find_appending_conflicts(done, others))
     _check_nothing_archived(done, timeline)
     _check_record_index(session, done)
     completed = [other for other in others if other.is_completed]
@@ -105,6 +99,15 @@ def check_conflicts(
         _check_partitions(done, completed)
     if completed:
         _check_columns(session, done)
+
+
+def _check_claims(claims: Iterable[GroupClaim], others: Sequence[Footprint]) -> None:
+    """Raise BusyError for the first of some file groups that another write touches too."""
+    listed = [*claims]
+    conflicts = find_conflicts(listed, others)
+    if conflicts:
+        first = min(conflicts)
+        raise _conflict_error(f"partition {listed[first].partition!r}: {conflicts[first]}")
 
 
 def check_files_remain(session: TableSession, facts: WriteFacts, own: str) -> None:
@@ -122,10 +125,7 @@ def check_files_remain(session: TableSession, facts: WriteFacts, own: str) -> No
         GroupClaim(partition=path, ids=frozenset(map(_parse_file_id, names)), is_open=False)
         for path, names in sorted(missing.items())
     ]
-    conflicts = find_conflicts(claims, completed)
-    if conflicts:
-        first = min(conflicts)
-        raise _conflict_error(f"partition {claims[first].partition!r}: {conflicts[first]}")
+    _check_claims(claims, completed)
     if missing and has_archived:
         path, names = min(missing.items())
         raise _conflict_error(
@@ -251,12 +251,18 @@ def _is_pending_rewrite(footprint: Footprint) -> bool:
 
 def _list_claims(done: UnpublishedWrite) -> Iterator[GroupClaim]:
     """Yield the file groups that this write follows or replaces, by partition."""
-    ids = done.facts.groups.list_file_ids(done.replaced)
+    replaced = done.facts.groups.list_file_ids(done.replaced)
+    yield from _build_claims({path: set(ids) for path, ids in replaced.items()})
+    yield from _list_rewritten(done)
+
+
+def _list_rewritten(done: UnpublishedWrite) -> Iterator[GroupClaim]:
+    """Yield the file groups that get a new base file from this write, by partition."""
+    ids: dict[str, set[str]] = {}
     for file in done.files:
         if file.previous_name is not None:
-            ids.setdefault(file.partition, []).append(_parse_file_id(file.previous_name))
-    for path, file_ids in sorted(ids.items()):
-        yield GroupClaim(partition=path, ids=frozenset(file_ids), is_open=False)
+            ids.setdefault(file.partition, set()).add(_parse_file_id(file.previous_name))
+    return _build_claims(ids)
 
 
 def _list_appended(done: UnpublishedWrite) -> Iterator[GroupClaim]:
@@ -265,6 +271,10 @@ def _list_appended(done: UnpublishedWrite) -> Iterator[GroupClaim]:
     for log in done.logs:
         if not log.is_new_group:
             ids.setdefault(log.partition, set()).add(log.target.file_id)
+    return _build_claims(ids)
+
+
+def _build_claims(ids: Mapping[str, set[str]]) -> Iterator[GroupClaim]:
     for path, file_ids in sorted(ids.items()):
         yield GroupClaim(partition=path, ids=frozenset(file_ids), is_open=False)
 
@@ -278,14 +288,20 @@ def _find_appending_conflicts(
     tell which, so one that was planned meanwhile has not seen this write's, and would lose it.
     """
     by_name = done.facts.properties.table_version < LOGS_BY_COMPLETION
-    known = {plan.instant for plan in done.facts.state.compactions}
 
     def is_in_the_way(other: Footprint) -> bool:
         if other.action in _COMPACTION_ACTIONS:
-            return by_name and other.instant not in known
+            return by_name and _is_new_compaction(done, other)
         return other.is_completed or _is_pending_rewrite(other)
 
     return [other for other in others if is_in_the_way(other)]
+
+
+def _is_new_compaction(done: UnpublishedWrite, other: Footprint) -> bool:
+    """True for a compaction of a merge-on-read table that was planned since this write began."""
+    known = {plan.instant for plan in done.facts.state.compactions}
+    is_compaction = other.action in _COMPACTION_ACTIONS and done.facts.state.is_merge_on_read
+    return is_compaction and other.instant not in known
 
 
 def _parse_file_id(name: str) -> str:

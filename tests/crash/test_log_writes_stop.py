@@ -31,7 +31,8 @@ from tests.crash.write_drill import (
 )
 from tests.selection import long, take_turn
 from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
-from tests.write_runs import make_rows
+from tests.table_sessions import write_spec
+from tests.write_runs import WriteRuns, make_rows
 
 KIND = "MERGE_ON_READ"
 STORIES = {
@@ -194,6 +195,17 @@ def test_a_compaction_that_is_planned_meanwhile_loses_no_log_file(tmp_path, vers
     else:
         it.write(update, around=between)
         assert sorted([(1, "a", 2, "ONE"), *BEFORE[1:]]) == it.read_rows()
+
+
+def test_a_compaction_that_is_planned_meanwhile_hides_no_new_base_file(tmp_path):
+    it = WriteRuns(write_spec(tmp_path, version=9, kind=KIND))
+    it.write(make_rows(BEFORE[0]))
+    between = act_after(r"p=a/.*\.marker\.", lambda: schedule_compaction(it))
+
+    with pytest.raises(BusyError, match=r"compaction .* is pending and writes to its file"):
+        it.write(make_rows((2, "a", 1, "new")), around=between)
+
+    assert [BEFORE[0]] == it.read_rows()
 
 
 @pytest.mark.parametrize("version", [6, 9])
