@@ -23,7 +23,10 @@ from reconciler.planners.recovery.rollback_write import find_written_rows
 from reconciler.plans.model import NamedFiles, Note, RollbackStep
 from reconciler.transaction.footprints import is_being_rolled_back
 from reconciler.transaction.recovery.dead_writes import find_pending_instant, is_row_write
-from reconciler.transaction.recovery.pending_instants import withdraw_named_files
+from reconciler.transaction.recovery.pending_instants import (
+    check_no_shared_logs,
+    withdraw_named_files,
+)
 from reconciler.transaction.recovery.takeover import read_last_heartbeat
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Ended, run_change
@@ -109,6 +112,10 @@ def _take_back(
             kind="rollback", how="nothing", left_out=_explain_left(named, unnamed, sizes)
         )
     session.lock.confirm()
+    try:
+        check_no_shared_logs(session.storage, step.instant)
+    except UnsupportedError as error:
+        return StepOutcome(kind="rollback", how="failed", warnings=(Note("logFiles", str(error)),))
     try:
         done = withdraw_named_files(session, step.instant, pending.action, named)
     except UnsupportedError as error:  # it stays pending, in no other step's way

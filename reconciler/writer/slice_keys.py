@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
+from reconciler.errors import NotFoundError
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.merge.committed_blocks import read_committed_blocks
 from reconciler.file_slices.merge.log_records import read_data_batches
@@ -68,17 +70,28 @@ def find_dead_keys(
 
 def _read_deleted_keys(logs: SliceLogs, source: SliceSource) -> list[str]:
     """Return the keys in delete blocks, whether they count or not."""
-    deleted: list[str] = []
-    for path, size in zip(logs.paths, logs.sizes, strict=True):
-        for span in find_blocks(source.read_range, path, size):
+    files = zip(logs.paths, logs.sizes, strict=True)
+    return [
+        key
+        for path, size in files
+        for block in _read_delete_blocks(path, size, source)
+        for key in read_delete_keys(block)
+    ]
+
+
+def _read_delete_blocks(path: str, size: int, source: SliceSource) -> list[LogBlock]:
+    """Return the delete blocks of a log file; a damaged one is read as by readers of the table."""
+    spans = [*find_blocks(source.read_range, path, size)]
+    blocks: list[LogBlock] = []
+    if size == sum(span.length for span in spans):
+        for span in spans:
             if span.type is BlockType.DELETE:
                 data = source.read_range(path, span.start, span.length)
-                deleted += [key for block in read_blocks(data, path) for key in _list_keys(block)]
-    return deleted
-
-
-def _list_keys(block: LogBlock) -> list[str]:
-    return read_delete_keys(block) if block.type is BlockType.DELETE else []
+                blocks += read_blocks(data, path)
+    else:
+        with suppress(NotFoundError):  # listed by a rollback of Hudi, although it was never written
+            blocks += read_blocks(source.read(path), path)
+    return [block for block in blocks if block.type is BlockType.DELETE]
 
 
 def find_logged_keys(

@@ -131,7 +131,8 @@ def test_a_plan_names_the_log_files_of_a_dead_write_and_an_apply_removes_them(tm
     assert (sorted(BEFORE), []) == (it.read_rows(), list_leftovers(it))
 
 
-def test_a_log_file_that_another_writer_has_appended_to_is_left_alone(tmp_path):
+def test_a_dead_write_to_whose_log_file_another_has_appended_is_left_to_hudi(tmp_path):
+    """Off the timeline, its blocks would be read once the timeline begins after it."""
     it = make_table(tmp_path / "t", 6, KIND)
     with pytest.raises(Killed):
         it.write(BATCH, around=die_at(r"\.hoodie/metadata/.*\.log\."))
@@ -140,10 +141,16 @@ def test_a_log_file_that_another_writer_has_appended_to_is_left_alone(tmp_path):
     (path,) = Path(it.spec.path).glob(f"p=*/{name}")
     other = encode_block(BlockType.DELETE, [(HeaderKey.INSTANT_TIME, "20200101000000000")], b"")
     path.write_bytes(path.read_bytes() + other)
+    plan = make_plan(it)
 
+    result = apply_once(it, plan)
     it.write(make_rows((5, "c", 1, "five")))
 
+    (outcome,) = result.tables[0].outcomes
+    assert ("failed", 5) == (outcome.how, result.exit_code)
+    assert "only a rollback of Hudi cancels its rows" in outcome.warnings[0].because
     assert path.exists()
+    assert get_steps(plan)[0].instant in " ".join(list_leftovers(it))
 
 
 def test_of_two_writes_to_the_same_slice_the_second_gives_up(tmp_path):

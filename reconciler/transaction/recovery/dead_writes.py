@@ -16,6 +16,7 @@ from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.plans import RequestedReplace
 from reconciler.transaction.footprints import is_being_rolled_back
 from reconciler.transaction.recovery.finished_runs import remove_leftovers
+from reconciler.transaction.recovery.marked_files import find_shared_logs
 from reconciler.transaction.recovery.pending_instants import withdraw_instant
 from reconciler.transaction.recovery.takeover import LastHeartbeat
 from reconciler.transaction.session import TableSession
@@ -65,6 +66,8 @@ def _undo_dead_instants(session: TableSession, undone: list[str]) -> None:
         if pending is None:
             if not remove_leftovers(session.storage, session.properties, timeline, time):
                 continue
+        elif find_shared_logs(session.storage, time):
+            continue  # only a rollback of Hudi cancels its rows
         elif not is_being_rolled_back(session, timeline, time):
             withdraw_instant(session, time, pending.action)
             undone.append(time)

@@ -65,6 +65,22 @@ def list_written_files(
     )
 
 
+def find_shared_logs(storage: Storage, instant: str) -> list[str]:
+    """Return the paths of log files that hold blocks of an instant and of another, sorted.
+
+    Before version 8, and in stores that can append, a writer of Hudi goes on in the newest log file
+    of a slice. Raises FormatError, StorageError.
+    """
+    shared = []
+    for partition, name, kind in sorted(_list_markers(storage, instant)):
+        if kind == APPEND and LogName.parse(name) is not None:
+            path = resolve_path(partition, name)
+            writers = _read_writers(storage, path)
+            if writers is not None and instant in writers and len(writers) > 1:
+                shared.append(path)
+    return shared
+
+
 def _is_marked_by(storage: Storage, file: tuple[str, str], kind: str, instant: str) -> bool:
     log = LogName.parse(file[1])
     if log is None:
@@ -76,12 +92,18 @@ def _is_marked_by(storage: Storage, file: tuple[str, str], kind: str, instant: s
 
 def _has_only_blocks_of(storage: Storage, path: str, instant: str) -> bool:
     """Return True if a log file is there, and no block of it is of another instant."""
+    writers = _read_writers(storage, path)
+    return writers is not None and writers <= {instant}
+
+
+def _read_writers(storage: Storage, path: str) -> set[str | None] | None:
+    """Return the instants of the blocks of a log file; None if it is not there."""
     try:
         data = storage.read(path)
     except NotFoundError:
-        return False
+        return None
     blocks = read_blocks(data, path)
-    return all(block.type is BlockType.CORRUPT or block.instant == instant for block in blocks)
+    return {block.instant for block in blocks if block.type is not BlockType.CORRUPT}
 
 
 def remove_marked_files(

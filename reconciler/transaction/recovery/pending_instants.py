@@ -13,6 +13,7 @@ from reconciler.hudi.timeline.instant import Action
 from reconciler.storage.api import Storage
 from reconciler.transaction.metadata.live_partitions import drop_metadata_partitions
 from reconciler.transaction.recovery.marked_files import (
+    find_shared_logs,
     is_written_by,
     list_present_marked_files,
     list_written_files,
@@ -27,10 +28,24 @@ def withdraw_instant(session: TableSession, instant: str, action: Action) -> Non
     """Remove everything of an instant: its metadata sync, files, markers and at last its own files.
 
     In this order a stop in between leaves a pending instant, which the next run undoes. The table's
-    lock is held. Raises StorageError, FormatError.
+    lock is held. Raises as ``check_no_shared_logs``.
     """
+    check_no_shared_logs(session.storage, instant)
     remove_attempt(session.storage, instant)
     session.publisher.withdraw(instant, action)
+
+
+def check_no_shared_logs(storage: Storage, instant: str) -> None:
+    """Raise UnsupportedError if another writer has appended to a log file of an instant.
+
+    The blocks of the instant would stay, and be read once the timeline begins after it. Also raises
+    StorageError, FormatError.
+    """
+    for path in find_shared_logs(storage, instant):
+        raise UnsupportedError(
+            f"another writer has appended to {path} since {instant} wrote it, so that only a "
+            f"rollback of Hudi cancels its rows; let Hudi roll back {instant}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +66,10 @@ def withdraw_named_files(
     """Withdraw an instant as ``withdraw_instant``, but remove no file except the named ones.
 
     A file that came meanwhile would be read once its instant is not on the timeline. So such files
-    are looked for before the first delete, and again before the instant goes. Raises StorageError,
-    FormatError.
+    are looked for before the first delete, and again before the instant goes. Raises as
+    ``check_no_shared_logs``.
     """
+    check_no_shared_logs(session.storage, instant)
     removed: list[tuple[str, str]] = []
     unnamed = list_present_marked_files(session.storage, instant, excluding=named)
     if not unnamed:

@@ -1,0 +1,66 @@
+"""Writes beside damaged log files add their rows to what readers see, or name the file."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from reconciler.errors import ReconcilerError
+from reconciler.writer.request import WriteMode
+from tests.crash.write_drill import BEFORE, copy_table, make_table
+from tests.selection import rounds
+from tests.write_runs import make_rows
+
+ROUNDS = rounds("DAMAGE_ROUNDS", few=2, many=500)
+
+
+def damage(path, random):
+    """Cut, flip or empty a file."""
+    data = bytearray(path.read_bytes())
+    how = random.choice(["cut", "flip", "flip", "flip", "empty"])
+    if how == "cut":
+        del data[random.randrange(len(data)) :]
+    elif how == "flip":
+        data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+    else:
+        data.clear()
+    path.write_bytes(data)
+
+
+def read_or_fail(it):
+    """Return the rows that readers see; None if the damage is an error."""
+    try:
+        return it.read_rows()
+    except ReconcilerError:
+        return None
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_write_beside_a_damaged_log_file_adds_its_rows_to_what_readers_see(tmp_path, version):
+    it = make_table(tmp_path / "t", version, "MERGE_ON_READ")
+    it.write(make_rows((2, "b", 9, None)), WriteMode.DELETE)
+    changed = (2, "b", 20, "again")
+    for number in range(ROUNDS):
+        random = Random(f"{version} {number}")
+        run = copy_table(it, tmp_path / f"{number}")
+        logs = sorted(Path(run.spec.path).glob("p=b/.*.log.*"))
+        path = random.choice(logs)
+        damage(path, random)
+        before = read_or_fail(run)
+
+        problem = ""
+        try:
+            run.write(make_rows(changed))
+        except ReconcilerError as error:
+            problem = str(error)
+
+        if problem:
+            assert path.name in problem, number
+        elif before is not None:
+            others = [row for row in before if row[0] != changed[0]]
+            assert sorted([*others, changed], key=str) == run.read_rows(), number
+        shutil.rmtree(tmp_path / f"{number}")
+    assert BEFORE[:1] == [row for row in it.read_rows() if row[1] == "a"]
