@@ -11,7 +11,7 @@ import pytest
 from reconciler.errors import ReconcilerError
 from reconciler.writer.request import WriteMode
 from tests.crash.write_drill import BEFORE, copy_table, make_table
-from tests.selection import rounds
+from tests.selection import long, rounds
 from tests.write_runs import make_rows
 
 ROUNDS = rounds("DAMAGE_ROUNDS", few=2, many=500)
@@ -38,7 +38,7 @@ def read_or_fail(it):
         return None
 
 
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("version", [long(6), 9])
 def test_a_write_beside_a_damaged_log_file_adds_its_rows_to_what_readers_see(tmp_path, version):
     it = make_table(tmp_path / "t", version, "MERGE_ON_READ")
     it.write(make_rows((2, "b", 9, None)), WriteMode.DELETE)

@@ -12,6 +12,7 @@ import pytest
 import reconciler
 from tests.command import run
 from tests.record_indexes import add_record_index, find_places, read_indexed_places
+from tests.selection import long
 from tests.spark.frames import PYSPARK
 
 pytestmark = PYSPARK
@@ -194,3 +195,40 @@ def test_a_refusal_after_a_write_leaves_the_write_and_ends_with_5(spark, spec, t
     assert "maxFilesRemoved" in str(said["reconciliation"]["result"]["tables"][0]["refusals"])
     assert 2 == len(list(tmp_path.glob("orders/*a/*.parquet")))
     assert [(1, "2")] == rows_of(spark, tmp_path, "id", "x")
+
+
+@pytest.mark.parametrize("kind", [long("COPY_ON_WRITE"), "MERGE_ON_READ"])
+def test_a_stream_that_dies_after_a_batch_and_goes_on_writes_every_batch_once(
+    spark, spec, tmp_path, kind
+):
+    """The batch is in the table, and the checkpoint of the query does not know it."""
+    spec.write_text(SPEC.replace("COPY_ON_WRITE", kind))
+    (declared,) = reconciler.load_specs(spec)
+    schema = "id long, p string, ts long, x string"
+    source, done = tmp_path / "source", []
+    spark.createDataFrame([(1, "a", 1, "one"), (2, "a", 1, "two")], schema).coalesce(1).write.json(
+        str(source)
+    )
+
+    def into_table(frame, number):
+        outcome = reconciler.write(frame, declared, "insert", batch=("orders", number))
+        done.append((number, outcome.status))
+        if len(done) == 2:
+            raise OSError("the driver dies")
+
+    def run_stream():
+        frames = spark.readStream.schema(schema).json(str(source))
+        writer = frames.writeStream.foreachBatch(into_table).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        query.awaitTermination()
+
+    run_stream()
+    more = spark.createDataFrame([(1, "a", 2, "ONE"), (3, "b", 1, "three")], schema)
+    more.coalesce(1).write.mode("append").json(str(source))
+    with pytest.raises(Exception, match="the driver dies"):
+        run_stream()
+    run_stream()
+
+    assert [(0, "completed"), (1, "completed"), (1, "nothing")] == done
+    expected = [(1, "a", "ONE"), (1, "a", "one"), (2, "a", "two"), (3, "b", "three")]
+    assert expected == rows_of(spark, tmp_path, "id", "p", "x")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, read_blocks
 from reconciler.storage.open import open_storage
 from reconciler.writer.request import WriteMode
 from reconciler.writer.stream_batches import has_batch, make_batch_extra
+from tests.crash.write_drill import copy_table, make_shared_folder
 from tests.selection import long
 from tests.table_sessions import write_spec
 from tests.write_runs import WriteRuns, make_rows, read_snapshot
@@ -62,12 +64,20 @@ def show_new_blocks(it, before):
     ]
 
 
-@pytest.fixture(params=[long(6), 9])
-def it(request, tmp_path):
-    """Return runs on a table with two rows in one base file, and a log file on it."""
-    runs = WriteRuns(write_spec(tmp_path, version=request.param, kind="MERGE_ON_READ"))
+@cache
+def write_table(version):
+    """Write a table with two rows in one base file once for all tests, which copy it."""
+    folder = Path(make_shared_folder(), f"log-writes-{version}")
+    folder.mkdir()
+    runs = WriteRuns(write_spec(folder, version=version, kind="MERGE_ON_READ"))
     runs.write(make_rows((1, "a", 1, "one"), (2, "a", 1, "two")))
     return runs
+
+
+@pytest.fixture(params=[long(6), 9])
+def it(request, tmp_path):
+    """Return runs on a copy of the table."""
+    return copy_table(write_table(request.param), tmp_path / "t", own_clock=True)
 
 
 @pytest.mark.parametrize(
@@ -202,9 +212,7 @@ def test_changes_name_the_rows_of_the_base_file_that_they_replace(tmp_path):
         ("hoodie.table.cdc.enabled=true", "change data"),
     ],
 )
-def test_what_is_not_merged_here_is_refused_by_name(tmp_path, line, problem):
-    it = WriteRuns(write_spec(tmp_path, version=9, kind="MERGE_ON_READ"))
-    it.write(make_rows((1, "a", 1, "one")))
+def test_what_is_not_merged_here_is_refused_by_name(it, line, problem):
     properties = Path(it.spec.path, ".hoodie", "hoodie.properties")
     key = line.partition("=")[0]
     kept = [text for text in properties.read_text().splitlines() if not text.startswith(key)]

@@ -17,7 +17,7 @@ from reconciler.file_slices.merge.avro_schema import parse_avro_schema, to_arrow
 from tests.memory_slices import avro_content, record_schema
 from tests.selection import examples
 
-LAW = settings(max_examples=examples(15, many=300), deadline=None)
+LAW = settings(max_examples=examples(4, many=300), deadline=None)
 INNER = {
     "type": "record",
     "name": "in",
