@@ -109,10 +109,10 @@ def write(
     return run_write(hold, spec, ask, writer, announced=announced)
 
 
-def read_rows(table: HudiTable) -> list[list[Any]]:
-    """Return our reader's rows in the form of ``RealHudi.rows``."""
+def read_rows(table: HudiTable, request: ReadRequest | None = None) -> list[list[Any]]:
+    """Return our reader's rows in the form of ``RealHudi.rows``, of a snapshot by default."""
     storage = open_storage(str(table.path))
-    scan = open_scan(storage, ReadRequest())
+    scan = open_scan(storage, request or ReadRequest())
     reading = SliceRowReader.from_scan(scan)
     found = []
     for row, partition in enumerate(scan.slices.column("partition").to_pylist()):

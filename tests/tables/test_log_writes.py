@@ -16,9 +16,14 @@ import reconciler
 from reconciler.errors import BusyError, UnsupportedError
 from reconciler.file_slices.merge.log_records import read_data_batches
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, read_blocks
+from reconciler.hudi.load import load_properties
 from reconciler.storage.open import open_storage
+from reconciler.storage.read_only import ReadOnlyStorage
+from reconciler.verification.verify import verify_metadata
 from reconciler.writer.request import WriteMode
 from reconciler.writer.stream_batches import has_batch, make_batch_extra
+from tests.crash.clustering_drill import get_outcome
+from tests.crash.compaction_drill import make_compacting
 from tests.crash.write_drill import copy_table, make_shared_folder
 from tests.selection import long
 from tests.table_sessions import write_spec
@@ -26,6 +31,16 @@ from tests.write_runs import WriteRuns, make_rows, read_snapshot
 
 TABLES = Path(__file__).parent
 LOGGED = TABLES.parent / "cases/smallfiles/written/0.15.0__m04_inmemory_logindex.zip"
+#: the columns of tables whose compactions real Hudi has planned
+BY_TEXT = pa.schema(
+    [
+        ("id", pa.string()),
+        ("p", pa.string()),
+        ("ts", pa.int64()),
+        ("x", pa.string()),
+        ("n", pa.float64()),
+    ]
+)
 COLUMNS = ("id", "p", "ts", "name", "x")
 SPEC = """\
 apiVersion: reconciler/v1
@@ -111,6 +126,40 @@ def test_updates_of_a_table_of_hudi_go_to_blocks_of_the_kind_that_its_writers_us
     assert sorted([*changed, *before[2:]], key=str) == read_table(it)
     assert (0, 2) == (outcome.counts.inserts, outcome.counts.updates)
     assert {kind} == {found for found, _header in show_new_blocks(it, logs)}
+
+
+@pytest.mark.parametrize("version", ["0.15.0", long("1.0.2"), long("1.2.0")])
+def test_log_files_leave_every_index_right_and_a_pending_compaction_to_be_finished(
+    tmp_path, version
+):
+    drill = make_compacting(version, tmp_path / "t")
+    it = WriteRuns(drill.spec)
+    it.clock = drill.clock
+    first, second, third, *others = read_table(it, BY_TEXT.names)
+    changed = [(*row[:2], row[2] + 90, "ours", 0.5) for row in (first, second)]
+    new = ("a99", "a", 1, "new", 0.5)
+    live, wrong = describe_indexes(it)
+
+    it.write(make_rows(*changed, new, schema=BY_TEXT))
+    it.write(make_rows(third, schema=BY_TEXT), WriteMode.DELETE)
+
+    expected = sorted([*changed, new, *others], key=str)
+    assert (expected, live, wrong) == (read_table(it, BY_TEXT.names), *describe_indexes(it))
+    result = drill.apply(drill.plan())
+    assert (0, ["completed"]) == (result.exit_code, [get_outcome(result)["how"]])
+    after, wrong_after = describe_indexes(it)
+    assert (expected, live) == (read_table(it, BY_TEXT.names), after)
+    assert wrong_after <= wrong
+
+
+def describe_indexes(it):
+    """Return the live indexes, and what is wrong in them: Hudi 1.0 narrows partition_stats."""
+    storage = ReadOnlyStorage(open_storage(it.spec.path))
+    differences = verify_metadata(storage, None).differences
+    return (
+        load_properties(storage).metadata_partitions,
+        {(one.metadata_partition, one.partition, one.column) for one in differences},
+    )
 
 
 def test_rows_that_hudi_put_into_log_files_are_found_and_new_ones_join_them(tmp_path):
