@@ -29,6 +29,7 @@ from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
     CopyOnWrite,
     FileSizeLimits,
+    MergeOnRead,
     TableKind,
     choose_rule,
 )
@@ -61,6 +62,11 @@ from reconciler.writer.dedupe import DedupeRule
 from reconciler.writer.job import RowJob, RowRules, WriteJob
 from reconciler.writer.log_blocks import read_data_block_type
 from reconciler.writer.log_targets import LogTargets
+from reconciler.writer.logged_inserts import (
+    NEWEST_WRITES,
+    count_telling_writes,
+    has_archived_logs,
+)
 from reconciler.writer.partition_paths import PartitionRule
 from reconciler.writer.record_keys import KeyGenerator, KeyRule, find_key_generator
 from reconciler.writer.request import WriteMode, WriteRequest
@@ -68,9 +74,6 @@ from reconciler.writer.schema_evolution import SchemaEvolution
 from reconciler.writer.slice_keys import SliceLogs
 from reconciler.writer.slice_logs import list_slice_logs
 
-#: how many writes tell the size of a record; of merge-on-read tables, all may tell of their index
-_NEWEST: Final = 20
-_ALL: Final = 1 << 30
 #: how many stored record keys are read to see how a table spells them
 _SAMPLED_KEYS: Final = 100
 #: modes that copy rows of older files into new ones
@@ -84,6 +87,7 @@ class WriteFacts:
     ``declared``: its current schema, Avro's JSON text, None if there is none; ``avro``: after the
     write. ``kind``: how rows go to existing file groups. ``index``: the live record index, if it
     makes keys unique in the whole table. ``logs``: the log files of each group that has some.
+    ``searches_logs``: they may have rows that base files do not have.
     """
 
     state: TableState
@@ -97,6 +101,7 @@ class WriteFacts:
     index: RecordIndex | None
     kind: TableKind = CopyOnWrite()  # noqa: RUF009 (frozen)
     logs: Mapping[int, SliceLogs] = field(default_factory=dict)
+    searches_logs: bool = False
 
     def make_job(self, request: WriteRequest, instant: str, attempt: str) -> WriteJob:
         """Return the job of a request; ``attempt``: a text that no other attempt has."""
@@ -119,6 +124,7 @@ class WriteFacts:
             index=self.index,
             log_targets=self._make_log_targets(),
             logs=self.logs,
+            searches_logs=self.searches_logs,
         )
 
     def _make_log_targets(self) -> LogTargets | None:
@@ -155,16 +161,15 @@ def read_write_facts(
         columns=evolution.columns,
         incoming=evolution.incoming,
     )
-    written = read_newest_writes(
-        storage, properties, state.timeline, newest=_ALL if state.is_merge_on_read else _NEWEST
-    )
+    telling = count_telling_writes(state, groups)
+    written = read_newest_writes(storage, properties, state.timeline, newest=telling)
     kind = find_table_kind(
         groups,
         written,
         is_merge_on_read=state.is_merge_on_read,
         has_record_index=index is not None,
     )
-    written = written[-_NEWEST:]
+    written = written[-NEWEST_WRITES:]
     needs_footers = files.assign == "steady" and not can_fit_size(written)
     return WriteFacts(
         state=state,
@@ -184,7 +189,12 @@ def read_write_facts(
         index=index,
         kind=kind,
         logs=list_slice_logs(state, groups) if state.is_merge_on_read else {},
+        searches_logs=_indexes_logs(kind) or has_archived_logs(state, groups),
     )
+
+
+def _indexes_logs(kind: TableKind) -> bool:
+    return isinstance(kind, MergeOnRead) and kind.indexes_logs
 
 
 def _make_settings(

@@ -86,7 +86,7 @@ class WriteJob:
     the table has a completed write. ``is_stream_batch``: it is the batch of a stream. ``index``:
     where each key of the table is, in any partition; None if a key belongs to its partition.
     ``log_targets``: finds the log files to append, None for a copy-on-write table. ``logs``: per
-    group, the log files that readers merge.
+    group, the log files that readers merge; ``searches_logs``: they are searched for keys.
     """
 
     row_job: RowJob
@@ -99,6 +99,7 @@ class WriteJob:
     index: RecordIndex | None = None
     log_targets: LogTargets | None = None
     logs: Mapping[int, SliceLogs] = field(default_factory=dict)
+    searches_logs: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,7 +14,7 @@ from functools import partial
 from reconciler.errors import ReconcilerError, UnsupportedError
 from reconciler.file_slices.merge.slice_reader import SliceFiles
 from reconciler.layout.sizing.assign import BucketAssignment, assign_rows
-from reconciler.layout.sizing.assignment_rules import AssignmentRule, MergeOnRead, SteadyRule
+from reconciler.layout.sizing.assignment_rules import AssignmentRule, SteadyRule
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.rewrite.model import Tally, make_output_id
 from reconciler.spark.staged_rows import RowSource, StagedRows
@@ -118,7 +118,7 @@ class _Stages:
             runner.search_tasks,
             job.logs,
             job.row_job.settings.reading,
-            searches_logs=isinstance(job.kind, MergeOnRead) and job.kind.indexes_logs,
+            searches_logs=job.searches_logs,
         )
         if not search.files:
             return staged

@@ -24,7 +24,7 @@ from reconciler.writer.request import WriteMode
 from reconciler.writer.stream_batches import has_batch, make_batch_extra
 from tests.crash.clustering_drill import get_outcome
 from tests.crash.compaction_drill import make_compacting
-from tests.crash.write_drill import copy_table, make_shared_folder
+from tests.crash.write_drill import copy_table, get_timeline_folder, make_shared_folder
 from tests.selection import long
 from tests.table_sessions import write_spec
 from tests.write_runs import WriteRuns, make_rows, read_snapshot
@@ -197,6 +197,21 @@ def test_a_key_that_log_files_have_deleted_comes_back_in_its_file_group(it):
 
     assert [(1, "a", 2, "again"), (2, "a", 1, "two")] == it.read_rows()
     assert (0, 1) == (outcome.created_groups, outcome.appended_groups)
+
+
+@pytest.mark.long
+def test_rows_are_found_beside_log_files_whose_writes_are_archived(it):
+    it.write(make_rows((1, "a", 2, "ONE")))
+    timeline = get_timeline_folder(it)
+    kept = it.write(make_rows((2, "a", 2, "TWO"))).instant
+    for file in timeline.glob("*commit*"):
+        if not file.name.startswith(kept):
+            file.unlink()
+
+    outcome = it.write(make_rows((1, "a", 3, "one"), (2, "a", 3, "two")))
+
+    assert [(1, "a", 3, "one"), (2, "a", 3, "two")] == it.read_rows()
+    assert (0, 2) == (outcome.counts.inserts, outcome.counts.updates)
 
 
 def test_what_log_files_have_deleted_is_not_deleted_again(it):
