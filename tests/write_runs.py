@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions, read_slice
+from reconciler.hudi.load import load_properties
 from reconciler.reader.model import ReadRequest
 from reconciler.reader.open_scan import open_scan
 from reconciler.state.current_files import find_newest_bases
@@ -83,7 +84,7 @@ class WriteRuns:
     def read_rows(self):
         """Return the rows that a reader sees, sorted."""
         storage = open_storage(self.spec.path)
-        if self.spec.table.type == "MERGE_ON_READ":
+        if load_properties(storage).table_type == "MERGE_ON_READ":
             return sorted(read_snapshot(storage), key=str)
         state = observe(storage, None, observed_ms=self.clock.now_ms())
         found = []

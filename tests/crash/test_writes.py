@@ -197,15 +197,6 @@ def test_no_table_is_made_with_a_schema_that_is_none(it, schema):
     assert [] == [*Path(it.spec.path).glob("**/*.properties")]
 
 
-def test_a_table_that_was_made_to_merge_on_read_says_that_it_is_there_without_rows(it):
-    it.spec = replace(it.spec, table=replace(it.spec.table, type="MERGE_ON_READ"))
-
-    with pytest.raises(
-        UnsupportedError, match="the table was created without rows; write them with Hudi"
-    ):
-        it.write(make_rows((1, "a", 1, "one")))
-
-
 @pytest.mark.parametrize(("first", "second"), [("x", "x/y"), ("x/y", "x")])
 def test_no_partition_is_made_in_another_whose_rows_would_hide_its_own(it, first, second):
     it.write(make_rows((1, first, 1, "one")))

@@ -174,7 +174,15 @@ def table_specs() -> st.SearchStrategy[dict[str, Any]]:
     properties = load_definition("completeTable")["properties"]
     fields = {k: values(each) for k, each in properties.items() if k != "catalog"}  # or a path
     specs = st.fixed_dictionaries({"path": fields.pop("path")}, optional=fields)
-    return specs.map(_fit_lock_to_place).map(_fit_timeline_to_retention)
+    fitted = specs.map(_fit_lock_to_place).map(_fit_timeline_to_retention)
+    return fitted.map(_fit_type_to_compaction)
+
+
+def _fit_type_to_compaction(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the spec with a table that has log files, if they are to be compacted."""
+    if "compaction" in spec and "type" in spec.get("table", {}):
+        spec["table"]["type"] = "MERGE_ON_READ"
+    return spec
 
 
 def _fit_timeline_to_retention(spec: dict[str, Any]) -> dict[str, Any]:
