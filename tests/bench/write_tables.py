@@ -18,7 +18,7 @@ from tests.bench.trip_files import KEY
 from tests.bench.write_rows import ORDERING, PARTITION, History
 
 #: columns of numbers, and by what they become whole ones
-_SUMMED: Final = {ORDERING: 1, "total": 100, "pu_lon": 1_000_000, "dropoff_us": 1}
+SUMMED: Final = {ORDERING: 1, "total": 100, "pu_lon": 1_000_000, "dropoff_us": 1}
 _WANTED: Final = CommitProjection(stat_fields=(("prevCommit", TEXT), ("fileSizeInBytes", COUNT)))
 _RECORD_KEY: Final = "_hoodie_record_key"
 _FOLDER: Final = "_hoodie_partition_path"
@@ -37,7 +37,7 @@ class Sums:
         spelled = [table[keys].cast(pa.string()), table[folder].cast(pa.string())]
         names = pc.binary_join_element_wise(*spelled, "/").combine_chunks()
         sums = []
-        for name, times in _SUMMED.items():
+        for name, times in SUMMED.items():
             values = table[name].to_numpy()
             sums.append(int(np.rint(values * times).astype(np.int64).sum()))
         return cls(rows=len(table), keys=int(hash_record_keys(names).sum()), columns=tuple(sums))
@@ -80,7 +80,7 @@ def read_contents(table: Path) -> TableContents:
             group = (path.parent.name, name.file_id)
             newest[group] = max(newest.get(group, ("", path)), (name.instant, path))
     files = [path for _, path in newest.values()]
-    columns = [_RECORD_KEY, _FOLDER, *_SUMMED]
+    columns = [_RECORD_KEY, _FOLDER, *SUMMED]
     rows = pa.concat_tables(pq.ParquetFile(path).read(columns) for path in sorted(files))
     return TableContents(
         sums=Sums.of(rows, _RECORD_KEY, _FOLDER),
@@ -95,7 +95,7 @@ def expected_sums(folder: Path, history: History) -> Sums:
     """Return the expected sums: the last change of every key."""
     names = ["seed", *(name for _, name in history.steps)]
     rows = pa.concat_tables(
-        pq.read_table(folder / name, columns=[KEY, PARTITION, *_SUMMED]) for name in names
+        pq.read_table(folder / name, columns=[KEY, PARTITION, *SUMMED]) for name in names
     )
     keys = rows[KEY].to_numpy()
     last = np.zeros(history.total + len(keys), np.int64)
