@@ -22,7 +22,8 @@ from reconciler.planners.compose import plan_table
 from reconciler.plans.model import MetadataStep, Step, StepKind, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
 from reconciler.spec.model import Lock, TableSpec
-from reconciler.state.model import PLAN_DIGEST, TableState
+from reconciler.state.extra_metadata import PLAN_DIGEST
+from reconciler.state.model import TableState
 from reconciler.state.observe import observe
 from reconciler.storage.api import Advance, Storage
 from reconciler.storage.parallel import StopRequest

@@ -10,7 +10,7 @@ import pyarrow as pa
 from reconciler.arrays import Integers, to_arrow
 from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.plans.columns import build_dictionary, nullable_indices
-from reconciler.plans.model import Rewrites
+from reconciler.plans.rewrites import Rewrites
 
 
 def build_rewrites(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from reconciler.plans.layout_change import Untouched
-
-if TYPE_CHECKING:
-    from reconciler.plans.model import Rewrites
+from reconciler.plans.rewrites import Rewrites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,6 @@ from reconciler.plans.model import (
     IndexStep,
     MetadataStep,
     NamedFiles,
-    Rewrites,
     TablePlan,
     removal_steps,
     removed_sizes,
@@ -38,6 +37,7 @@ from reconciler.plans.model import (
 )
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.plan import Plan
+from reconciler.plans.rewrites import Rewrites
 from reconciler.plans.savepoint_step import SavepointStep
 
 

@@ -22,13 +22,13 @@ from reconciler.plans.model import (
     NamedFiles,
     OrphansStep,
     ResumeStep,
-    Rewrites,
     RollbackStep,
     Selection,
     Step,
     TablePlan,
 )
 from reconciler.plans.partition_deletion import DeletePartitionStep
+from reconciler.plans.rewrites import Rewrites
 from reconciler.plans.savepoint_step import SavepointStep
 
 Chunk = bytes | memoryview

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from reconciler import arrays, canonical_json
 from reconciler.arrays import Integers, Mask
 from reconciler.plans import columns
-from reconciler.plans.model import Rewrites
+from reconciler.plans.rewrites import Rewrites
 
 _CHUNK_ROWS = 1 << 15
 _COLON = 0x3A

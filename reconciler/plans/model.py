@@ -17,6 +17,7 @@ from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.layout_change import LayoutChange
 from reconciler.plans.partition_deletion import DeletePartitionStep
+from reconciler.plans.rewrites import Rewrites
 from reconciler.plans.savepoint_step import SavepointReport, SavepointStep
 
 if TYPE_CHECKING:
@@ -119,32 +120,6 @@ class CleanStep:
     earliest_instant_to_retain: str | None
     files: RemovedFiles = field(metadata=_WRITTEN_APART)
     delete_partitions: tuple[str, ...] = field(default=(), metadata=_WRITTEN_APART)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rewrites:
-    """Groups of file slices to rewrite, ordered by partition.
-
-    Group g has the slices ``starts[g]:starts[g + 1]``.
-
-    Per group: ``partition``: pyarrow dictionary<int32, string>; ``outputs``: int64, files written;
-    ``bytes``: int64, bytes of base and log files read; ``because``: a dictionary array of
-    sentences. ``starts``: int64, one more than there are groups.
-    Per slice: ``file_id``: pyarrow string; ``base``: pyarrow string, null for a slice without a
-    base file; ``logs``: pyarrow list<string>, names in merge order.
-    """
-
-    partition: Any
-    outputs: Integers
-    bytes: Integers
-    because: Any
-    starts: Integers
-    file_id: Any
-    base: Any
-    logs: Any
-
-    def __len__(self) -> int:
-        return len(self.outputs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,7 +11,8 @@ from itertools import pairwise
 from typing import Final
 
 from reconciler.plans.layout_change import LayoutChange, LayoutFigures, PartitionGain
-from reconciler.plans.model import ClusterStep, Rewrites
+from reconciler.plans.model import ClusterStep
+from reconciler.plans.rewrites import Rewrites
 from reconciler.render import words
 from reconciler.render.reasons import Reason, join_reasons
 from reconciler.render.terminal import Terminal, draw_bars, limit_rows, name_rows

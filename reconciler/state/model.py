@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from reconciler.hudi.files.table_files import TableFiles
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, build_view
@@ -16,6 +16,8 @@ from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.plans import ClusteringPlan
 from reconciler.hudi.timeline.rollback import RollbackPlan
 from reconciler.spec.model import Concurrency, DeclaredSavepoint, PendingServices
+from reconciler.state.extra_metadata import PLAN_DIGEST
+from reconciler.state.pending_compaction import PendingCompaction
 from reconciler.state.savepoint_comment import parse_savepoint_comment
 
 if TYPE_CHECKING:
@@ -24,12 +26,7 @@ if TYPE_CHECKING:
     from reconciler.state.index_state import IndexState
     from reconciler.state.metadata_differences import MetadataVerification
     from reconciler.state.orphan_facts import OrphanFacts
-    from reconciler.state.pending_compaction import PendingCompaction
     from reconciler.state.sampling.model import ForecastInput
-
-#: keys of the extra metadata of our own instants: the digest of the plan, and this program
-PLAN_DIGEST: Final = "reconciler.plan.digest"
-TOOL: Final = "reconciler.tool"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

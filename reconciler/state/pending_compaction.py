@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.plans import CompactionOperation
-from reconciler.state.model import PLAN_DIGEST
+from reconciler.state.extra_metadata import PLAN_DIGEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

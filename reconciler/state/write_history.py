@@ -26,8 +26,9 @@ from reconciler.state.clustering_layout import (
     ClusteringLayout,
     PastClustering,
 )
+from reconciler.state.extra_metadata import PLAN_DIGEST, TOOL
 from reconciler.state.footers import sample_footers
-from reconciler.state.model import PLAN_DIGEST, TOOL, TableState
+from reconciler.state.model import TableState
 from reconciler.storage.api import Storage
 
 #: number of writes to report on, as in a write's own estimate of record sizes

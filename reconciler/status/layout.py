@@ -16,8 +16,9 @@ from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.refused_steps import find_refused_kinds, list_applied_steps
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.state.clustering_layout import ClusteringLayout
+from reconciler.state.extra_metadata import PLAN_DIGEST
 from reconciler.state.measured_queries import parse_measurements
-from reconciler.state.model import PLAN_DIGEST, TableState
+from reconciler.state.model import TableState
 from reconciler.status.model import (
     ClusteringStatus,
     LayoutStatus,

@@ -21,7 +21,8 @@ from reconciler.planners.savepoint_costs import find_costs
 from reconciler.plans.model import Observed, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
 from reconciler.spec.model import Concurrency, TableSpec
-from reconciler.state.model import PLAN_DIGEST, Savepoint, TableState
+from reconciler.state.extra_metadata import PLAN_DIGEST
+from reconciler.state.model import Savepoint, TableState
 from reconciler.status.conditions import (
     TableCondition,
     describe_stale,

@@ -19,7 +19,8 @@ from reconciler.hudi.timeline.instant import parse_instant
 from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.plans.model import Note
 from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
-from reconciler.state.model import PLAN_DIGEST, CompletedClean, TableState
+from reconciler.state.extra_metadata import PLAN_DIGEST
+from reconciler.state.model import CompletedClean, TableState
 from reconciler.units import format_duration, format_size
 
 #: a file this many times the target was written with another target

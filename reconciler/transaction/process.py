@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from reconciler.hudi.timeline.heartbeat import is_silent
 from reconciler.hudi.timeline.markers import MARKER_FOLDER
 from reconciler.hudi.timeline.owner import Owner
-from reconciler.state.model import TOOL
+from reconciler.state.extra_metadata import TOOL
 from reconciler.storage.api import Storage
 
 #: in the folder of markers, where Hudi looks for folders named by instants only

@@ -21,7 +21,7 @@ from reconciler.hudi.files.bucket_ids import find_bucket_ids
 from reconciler.hudi.files.view import find_group_codes
 from reconciler.planners.newest_slices import CandidateSlices, find_candidates, find_slices
 from reconciler.plans.groups import group_of_slices, slice_paths
-from reconciler.plans.model import Rewrites
+from reconciler.plans.rewrites import Rewrites
 from reconciler.state.model import TableState
 from reconciler.transaction.recovery.damaged_files import DamagedFiles
 

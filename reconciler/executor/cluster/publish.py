@@ -22,7 +22,8 @@ from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.commit import CommitMetadata, WriteStats
 from reconciler.hudi.timeline.instant import Instant, State
 from reconciler.plans.groups import iterate_groups
-from reconciler.plans.model import Note, Rewrites
+from reconciler.plans.model import Note
+from reconciler.plans.rewrites import Rewrites
 from reconciler.rewrite.model import RewrittenGroup
 from reconciler.transaction.conflicts import find_conflicts
 from reconciler.transaction.footprints import (

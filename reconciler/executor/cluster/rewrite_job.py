@@ -14,7 +14,7 @@ from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptio
 from reconciler.hudi.files.bucket_ids import find_bucket_ids
 from reconciler.planners.cluster.size_limits import find_split_rule
 from reconciler.plans.groups import group_of_slices, iterate_groups
-from reconciler.plans.model import Rewrites
+from reconciler.plans.rewrites import Rewrites
 from reconciler.reader.model import PATH
 from reconciler.rewrite.facts import TableFacts
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, RowOrdering, make_seed

@@ -40,7 +40,7 @@ from reconciler.planners.picture import TablePicture
 from reconciler.plans.model import ClusterStep, Note
 from reconciler.rewrite.facts import TableFacts, read_table_facts
 from reconciler.state.clustering_layout import ClusteringLayout
-from reconciler.state.model import PLAN_DIGEST
+from reconciler.state.extra_metadata import PLAN_DIGEST
 from reconciler.state.schema_versions import SCHEMA_FOLDER
 from reconciler.storage.paths import list_if_exists
 from reconciler.transaction.conflicts import find_conflicts

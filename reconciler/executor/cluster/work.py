@@ -25,7 +25,7 @@ from reconciler.hudi.timeline.plans import (
 )
 from reconciler.hudi.timeline.write_commit import WriteCommit
 from reconciler.plans.groups import group_of_slices, iterate_groups
-from reconciler.plans.model import Rewrites
+from reconciler.plans.rewrites import Rewrites
 from reconciler.rewrite.facts import TableFacts
 from reconciler.rewrite.model import RewrittenGroup, make_output_id, make_seed
 from reconciler.spec.model import FileSizes, TableSpec

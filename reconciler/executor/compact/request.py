@@ -9,7 +9,7 @@ from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.timeline.compaction_plan import CompactionPlan, PlannedOperation
 from reconciler.hudi.timeline.plans import CompactionOperation
 from reconciler.planners.newest_slices import find_candidates
-from reconciler.plans.model import Rewrites
+from reconciler.plans.rewrites import Rewrites
 from reconciler.state.model import TableState
 
 

@@ -39,10 +39,11 @@ from reconciler.planners.compact.planner import find_unsafe_write
 from reconciler.planners.newest_slices import find_candidates, find_slices
 from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.groups import slice_paths
-from reconciler.plans.model import Note, Rewrites
+from reconciler.plans.model import Note
+from reconciler.plans.rewrites import Rewrites
 from reconciler.rewrite.facts import TableFacts, read_table_facts
 from reconciler.spec.model import FileSizes
-from reconciler.state.model import PLAN_DIGEST
+from reconciler.state.extra_metadata import PLAN_DIGEST
 from reconciler.transaction.conflicts import Footprint, GroupClaim, find_conflicts
 from reconciler.transaction.footprints import collect_completed_writes, read_footprints
 from reconciler.transaction.recovery.damaged_files import find_damaged_files

@@ -19,7 +19,7 @@ from reconciler.plans.model import TablePlan
 from reconciler.plans.partition_deletion import deleted_partitions
 from reconciler.plans.refusals import choose_zone
 from reconciler.spec.model import TableSpec
-from reconciler.state.model import PLAN_DIGEST
+from reconciler.state.extra_metadata import PLAN_DIGEST
 from reconciler.storage.api import Storage
 from reconciler.transaction.footprints import is_being_rolled_back
 from reconciler.transaction.recovery.pending_instants import withdraw_instant

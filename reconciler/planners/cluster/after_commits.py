@@ -10,8 +10,9 @@ from reconciler.planners.reasons import pluralize
 from reconciler.plans.model import Note
 from reconciler.spec.model import Clustering
 from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
+from reconciler.state.extra_metadata import PLAN_DIGEST
 from reconciler.state.measured_queries import ClusteringContext
-from reconciler.state.model import PLAN_DIGEST, TableState
+from reconciler.state.model import TableState
 
 #: the rule of the note that nothing is clustered
 NOTHING_TO_DO: Final = "nothingToDo"

@@ -25,7 +25,7 @@ from reconciler.planners.cluster.planner import ClusteringDecision
 from reconciler.planners.column_ranges import ColumnRanges
 from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.plans.columns import build_dictionary, dictionary_codes
-from reconciler.plans.model import Rewrites
+from reconciler.plans.rewrites import Rewrites
 from reconciler.spec.model import FileSizes
 
 

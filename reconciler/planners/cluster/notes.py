@@ -14,7 +14,8 @@ from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.planners.cluster.slice_verdicts import RULES, format_slices
 from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.planners.reasons import format_bytes, pluralize
-from reconciler.plans.model import Finding, Note, Rewrites
+from reconciler.plans.model import Finding, Note
+from reconciler.plans.rewrites import Rewrites
 from reconciler.spec.model import Clustering
 from reconciler.state.clustering_facts import UNMEASURED_REMEDY
 

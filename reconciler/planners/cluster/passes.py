@@ -27,7 +27,7 @@ from reconciler.hudi.files.view import find_group_codes
 from reconciler.layout.sizing.record_size import LOG_RATIO
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.planners.newest_slices import CandidateSlices, find_candidates
-from reconciler.plans.model import Rewrites
+from reconciler.plans.rewrites import Rewrites
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.state.clustering_layout import (
     PASSES_KEY,

@@ -54,7 +54,8 @@ from reconciler.planners.newest_slices import CandidateSlices, find_candidates
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.reasons import format_bytes, pluralize
 from reconciler.planners.slice_rewrites import build_rewrites
-from reconciler.plans.model import Note, Rewrites
+from reconciler.plans.model import Note
+from reconciler.plans.rewrites import Rewrites
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions
 from reconciler.spec.rules import find_large

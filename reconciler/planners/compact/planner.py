@@ -33,7 +33,8 @@ from reconciler.planners.reasons import format_bytes, pluralize
 from reconciler.planners.slice_rewrites import build_rewrites
 from reconciler.plans.compact_step import CompactStep, ExpectedCompaction
 from reconciler.plans.groups import slice_paths
-from reconciler.plans.model import Finding, Note, Rewrites
+from reconciler.plans.model import Finding, Note
+from reconciler.plans.rewrites import Rewrites
 from reconciler.spec.compaction import Compaction
 from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions

@@ -18,7 +18,8 @@ from reconciler.planners.index.column_stats import ColumnStatsNeed, assess_colum
 from reconciler.planners.index.notes import explain_column_stats, warn_of_index
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.reasons import pluralize
-from reconciler.plans.model import INDEX_TARGETS, Finding, IndexStep, Note, Rewrites
+from reconciler.plans.model import INDEX_TARGETS, Finding, IndexStep, Note
+from reconciler.plans.rewrites import Rewrites
 
 if TYPE_CHECKING:
     from reconciler.spec.model import TableSpec

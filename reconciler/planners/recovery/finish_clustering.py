@@ -32,7 +32,8 @@ from reconciler.planners.recovery.failed_files import (
 from reconciler.planners.recovery.resume_clustering import build_resumed_rewrites
 from reconciler.planners.recovery.rollback_clustering import describe_clustering, find_abandoned
 from reconciler.plans.decode import empty_removed_files
-from reconciler.plans.model import Note, ResumeStep, Rewrites
+from reconciler.plans.model import Note, ResumeStep
+from reconciler.plans.rewrites import Rewrites
 from reconciler.spec.model import Concurrency, TableSpec
 from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.state.model import ForeignWrite, PendingClustering, PendingRollback, TableState

@@ -22,7 +22,8 @@ from reconciler.planners.reasons import RowReasons, pluralize
 from reconciler.plans.columns import build_dictionary
 from reconciler.plans.model import NamedFiles, Note, RemovedFiles, ResumeStep
 from reconciler.spec.model import Concurrency
-from reconciler.state.model import PLAN_DIGEST, PendingClean, TableState
+from reconciler.state.extra_metadata import PLAN_DIGEST
+from reconciler.state.model import PendingClean, TableState
 
 #: key of the extra metadata of the reconciler's cleans: JSON list of the folders to delete
 DELETE_PARTITIONS: Final = "reconciler.delete.partitions"

@@ -14,7 +14,8 @@ from reconciler.hudi.timeline.plans import ClusteringPlan
 from reconciler.planners.reasons import pluralize
 from reconciler.plans.decode import empty_removed_files
 from reconciler.plans.groups import rewrites_from_json
-from reconciler.plans.model import Note, ResumeStep, Rewrites
+from reconciler.plans.model import Note, ResumeStep
+from reconciler.plans.rewrites import Rewrites
 from reconciler.state.model import PendingClustering, TableState
 
 _SHOWN = 3

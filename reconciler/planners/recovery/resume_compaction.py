@@ -24,7 +24,8 @@ from reconciler.planners.recovery.failed_files import format_ms, has_no_lock
 from reconciler.planners.recovery.held_back import describe_kept, measure_held_back
 from reconciler.plans.decode import empty_removed_files
 from reconciler.plans.groups import rewrites_from_json
-from reconciler.plans.model import KeptFiles, Note, ResumeStep, Rewrites
+from reconciler.plans.model import KeptFiles, Note, ResumeStep
+from reconciler.plans.rewrites import Rewrites
 from reconciler.spec.model import Concurrency, PendingServices, TableSpec
 from reconciler.state.model import ForeignWrite, TableState, is_abandoned
 from reconciler.state.pending_compaction import PendingCompaction

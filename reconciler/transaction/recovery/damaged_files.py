@@ -32,7 +32,7 @@ from reconciler.storage.parallel import run_parallel
 if TYPE_CHECKING:
     from reconciler.hudi.table.properties import TableProperties
     from reconciler.hudi.timeline.active import TimelineFile
-    from reconciler.plans.model import Rewrites
+    from reconciler.plans.rewrites import Rewrites
     from reconciler.state.model import TableState
     from reconciler.storage.api import Storage
 

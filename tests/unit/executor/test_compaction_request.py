@@ -7,7 +7,7 @@ import pytest
 from reconciler.executor.compact.request import list_operations, make_plan
 from reconciler.executor.compact.work import measure_inputs
 from reconciler.plans.groups import rewrites_from_json
-from reconciler.plans.model import Rewrites
+from reconciler.plans.rewrites import Rewrites
 from tests.scheduled_compactions import read_plan
 from tests.unit.planners.compact.test_planner import log, make_state
 from tests.unit.planners.cow import base, stamp

@@ -18,10 +18,10 @@ from reconciler.plans.model import (
     OrphanFiles,
     OrphansStep,
     ResumeStep,
-    Rewrites,
     RollbackStep,
     TablePlan,
 )
+from reconciler.plans.rewrites import Rewrites
 from reconciler.plans.savepoint_step import SavepointStep
 from tests.unit.executor.rows import make_clean_step
 

@@ -21,7 +21,8 @@ from reconciler.spec.model import (
 )
 from reconciler.state.clustering_facts import ClusteringFacts
 from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
-from reconciler.state.model import PLAN_DIGEST, CompletedClean, TableState
+from reconciler.state.extra_metadata import PLAN_DIGEST
+from reconciler.state.model import CompletedClean, TableState
 from reconciler.state.observe import observe
 from reconciler.status.index import IndexStatus
 from reconciler.status.writers import writers_status

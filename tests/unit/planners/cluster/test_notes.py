@@ -8,7 +8,8 @@ import pytest
 
 from reconciler.planners.cluster import notes
 from reconciler.planners.compose import plan_table
-from reconciler.plans.model import ClusterStep, Rewrites
+from reconciler.plans.model import ClusterStep
+from reconciler.plans.rewrites import Rewrites
 from reconciler.spec.model import Policy, Retention
 from tests.unit.planners.cluster.test_cluster_plan import BY_XY, NOW, WIDE, evidence, sized, spec
 from tests.unit.planners.cluster.test_planner import bases

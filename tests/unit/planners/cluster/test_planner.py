@@ -25,8 +25,9 @@ from reconciler.spec.model import (
     TableSpec,
 )
 from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
+from reconciler.state.extra_metadata import PLAN_DIGEST
 from reconciler.state.measured_queries import CIRCUMSTANCES_KEY, ClusteringContext
-from reconciler.state.model import PLAN_DIGEST, PendingClusteringSlice, PendingCompactionGroup
+from reconciler.state.model import PendingClusteringSlice, PendingCompactionGroup
 from tests.unit.planners.cow import base, commit, stamp, table, timeline
 
 SHARE = ClusteringTrigger(small_file_share_above=0.3, gain_above=None)

@@ -14,7 +14,8 @@ from reconciler.planners.recovery.resume_clustering import (
     plan_clustering_resumes,
 )
 from reconciler.plans.groups import rewrites_from_json
-from reconciler.state.model import PLAN_DIGEST, PendingClustering
+from reconciler.state.extra_metadata import PLAN_DIGEST
+from reconciler.state.model import PendingClustering
 from tests.unit.planners.cow import base, commit, stamp, table
 
 NOW = datetime(2024, 1, 2, tzinfo=UTC)
