@@ -64,6 +64,7 @@ _OPTIONAL: Final = (
     "include",
     "exclude",
     "incremental_consumers",
+    "keys",
 )
 #: conditions of ``clustering.when``; a spec that names one has only those that it names
 _CONDITIONS: Final = ("smallFileShareAbove", "overlapAbove", "gainAbove")

@@ -79,6 +79,9 @@ ALIASES: Final = {
     "table.ordering": "precombine hoodie.table.ordering.fields hoodie.table.precombine.field"
     " hoodie.datasource.write.precombine.field",
     "table.hiveStyle": "hoodie.datasource.write.hive_style_partitioning",
+    "table.index": "bucketIndex hoodie.index.type",
+    "table.index.buckets": "numBuckets count hoodie.bucket.index.num.buckets",
+    "table.index.keys": "hashField columns fields hoodie.bucket.index.hash.field",
 }
 """Other names of fields, separated by blanks, by the dotted path of the field in ``spec``."""
 

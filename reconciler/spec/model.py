@@ -276,8 +276,21 @@ class Concurrency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BucketIndex:
+    """Hudi's simple bucket index, which no property of a table tells.
+
+    ``buckets``: file groups of a partition. ``keys``: the columns whose values are hashed; none:
+    those of the record key.
+    """
+
+    type: Literal["bucket"]
+    buckets: int
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
-    """The properties with which ``write`` creates the table."""
+    """The properties with which ``write`` creates the table; ``index`` holds for existing ones."""
 
     type: Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
     version: int
@@ -286,6 +299,7 @@ class NewTable:
     ordering: tuple[str, ...] = ()
     hive_style: bool = True
     schema: Mapping[str, Any] | None = None
+    index: BucketIndex | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,6 +71,8 @@ def check_rules(spec: Block) -> None:
         check_compaction(spec, compaction)
     if timeline := spec.find_block("timeline"):
         _check_timeline(spec, timeline)
+    if table := spec.find_block("table"):
+        _check_bucket_index(table)
     _check_readers(spec)
     _check_partition_retention(spec)
     _check_query_columns(spec)
@@ -212,6 +214,17 @@ def _check_index(block: Block) -> None:
         if field is not None:
             message = f"{column} is a struct, as {field} shows, and structs cannot be indexed"
             block.warn("columns", message, "list only its fields")
+
+
+def _check_bucket_index(table: Block) -> None:
+    """Report columns that are no part of the record key: an update would look elsewhere."""
+    index, record_key = table.find_block("index"), table.data.get("recordKey")
+    if index is None or record_key is None:
+        return
+    others = [name for name in index.data.get("keys", ()) if name not in record_key]
+    if others:
+        message = f"{others[0]} is no column of table.recordKey ({', '.join(record_key)})"
+        index.error("keys", message, "name columns of the record key, or leave keys out")
 
 
 def _check_orphans(block: Block) -> None:

@@ -28,9 +28,11 @@ from reconciler.file_slices.base_file.writer import BaseFileWriter, WrittenFile
 from reconciler.file_slices.log_file.log_file import LogFileSettings
 from reconciler.file_slices.merge.log_records import LogRecords
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions, read_slice
+from reconciler.hudi.files.bucket_ids import make_bucket_id
 from reconciler.hudi.files.names import BaseName
 from reconciler.storage.api import Storage
 from reconciler.writer.base_file_merge import BaseFileMerge, FileCounts
+from reconciler.writer.index_bucket_witness import BucketWitness
 from reconciler.writer.log_targets import LogTarget
 from reconciler.writer.new_rows import FILL_FACTOR, NewRows
 
@@ -61,7 +63,9 @@ class Bucket:
 
     ``number``: the bucket's index in its write. ``base``: the newest base file of an existing
     group, None for a new one. ``prefix``: a uuid with which the ids of new groups start. ``log``:
-    the log file that takes its rows; then no base file is written.
+    the log file that takes its rows; then no base file is written. ``index_bucket``: its number in
+    the table's bucket index; ``witness``: a base file that shows whether the index is declared as
+    it is.
     """
 
     number: int
@@ -69,6 +73,15 @@ class Bucket:
     prefix: str
     base: SliceFiles | None = None
     log: LogTarget | None = None
+    index_bucket: int | None = None
+    witness: BucketWitness | None = None
+
+    def make_file_id(self, index: int) -> str:
+        """Return the id of a new file group; ``index``: among those of this bucket."""
+        prefix = self.prefix
+        if self.index_bucket is not None:
+            prefix = make_bucket_id(self.index_bucket, prefix)
+        return f"{prefix}-{index}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -141,7 +154,7 @@ class BucketWriter:
     def make_file_name(self, index: int) -> str:
         """Return the name of a file: the file id is the same in all attempts, the token is not."""
         bucket = self.bucket
-        file_id = f"{bucket.prefix}-{index}"
+        file_id = bucket.make_file_id(index)
         if bucket.base is not None and index == 0:
             previous = BaseName.parse(_get_name(bucket.base))
             file_id = file_id if previous is None else previous.file_id

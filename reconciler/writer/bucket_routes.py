@@ -25,6 +25,7 @@ from reconciler.layout.sizing.key_routing import (
     route_by_md5,
 )
 from reconciler.spark.staged_rows import BlockForPartition
+from reconciler.writer.index_buckets import IndexBuckets
 from reconciler.writer.job import Broadcast
 from reconciler.writer.row_blocks import (
     BlockKind,
@@ -33,6 +34,7 @@ from reconciler.writer.row_blocks import (
     RowChunk,
     group_rows,
     read_matched_chunks,
+    rows_changed_error,
     send_rows,
 )
 
@@ -47,15 +49,25 @@ POSITION: Final = "reconciler.position"
 class BucketRoute:
     """The buckets that share a partition's new rows, and how many rows each gets.
 
-    ``cuts``: None if one bucket takes all, or if rows go by Hudi's hash.
+    ``cuts``: None if one bucket takes all, or if rows go by Hudi's hash, or by a bucket index:
+    ``numbers`` are those of the index, ascending, one for each bucket.
     """
 
     buckets: Integers
     inserts: Integers
     cuts: RouteBoundaries | None = None
+    numbers: Integers | None = None
 
-    def choose_buckets(self, keys: Any, hashes: Hashes) -> Integers:
-        """Return the bucket of each row."""
+    def choose_buckets(
+        self, keys: Any, hashes: Hashes, index: IndexBuckets | None = None
+    ) -> Integers:
+        """Return the bucket of each row; ``index``: the table's bucket index, if it has one."""
+        if index is not None and self.numbers is not None:
+            numbers = index.find_buckets(keys)
+            at = np.searchsorted(self.numbers, numbers)
+            if (self.numbers.take(at, mode="clip") != numbers).any():
+                raise rows_changed_error()
+            return self.buckets[at]
         if len(self.buckets) == 1:
             return np.full(len(hashes), self.buckets[0])
         if self.cuts is None:
@@ -77,7 +89,12 @@ class BucketRoutes:
         for code, path in enumerate(assignment.partitions):
             taking = assignment.insert_buckets(code)
             buckets = np.arange(taking.start, taking.stop)
-            new[path] = BucketRoute(buckets=buckets, inserts=assignment.inserts[taking])
+            numbers = assignment.index_bucket
+            new[path] = BucketRoute(
+                buckets=buckets,
+                inserts=assignment.inserts[taking],
+                numbers=None if numbers is None else numbers[taking],
+            )
         old = np.flatnonzero(~assignment.is_new)
         file = np.full(groups, -1, np.int64)
         file[assignment.group[old]] = old
@@ -141,13 +158,13 @@ def route_rows(
 ) -> Iterator[BlockForPartition]:
     """Send rows to their buckets."""
     for chunk, matched in read_matched_chunks(partition, buffers, row_job.value):
-        yield from _send_new_rows(chunk, matched.new, routes.value)
+        yield from _send_new_rows(chunk, matched.new, routes.value, row_job.value.index_buckets)
         if len(matched.row):
             yield from _send_changes(chunk, matched, routes.value)
 
 
 def _send_new_rows(
-    chunk: RowChunk, rows: Integers, routes: BucketRoutes
+    chunk: RowChunk, rows: Integers, routes: BucketRoutes, index: IndexBuckets | None
 ) -> Iterator[BlockForPartition]:
     codes, paths = chunk.encode_paths(rows)
     hashes = chunk.hashes[rows]
@@ -155,7 +172,8 @@ def _send_new_rows(
     bucket = np.zeros(len(rows), np.int64)
     for code, code_rows in group_rows(codes):
         code_keys = keys.take(to_arrow(rows[code_rows]))
-        bucket[code_rows] = routes.new[paths[code]].choose_buckets(code_keys, hashes[code_rows])
+        route = routes.new[paths[code]]
+        bucket[code_rows] = route.choose_buckets(code_keys, hashes[code_rows], index)
     batch = chunk.rows if len(rows) == len(chunk.rows) else chunk.rows.take(to_arrow(rows))
     yield from send_rows(batch, bucket, BlockKind.ROWS, chunk.source, chunk.number)
 

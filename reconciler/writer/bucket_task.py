@@ -26,6 +26,7 @@ from reconciler.layout.sizing.key_routing import hash_record_keys
 from reconciler.rewrite.model import Tally
 from reconciler.writer.bucket import Bucket, BucketRows, BucketWriter, WrittenBaseFile
 from reconciler.writer.bucket_routes import DELETION, FINAL, POSITION
+from reconciler.writer.index_bucket_witness import check_witness
 from reconciler.writer.job import Broadcast, RowJob, RowOperation, TaskContext
 from reconciler.writer.log_bucket import LogBucketWriter, WrittenLog
 from reconciler.writer.log_targets import LogTarget
@@ -61,6 +62,8 @@ def write_bucket(
         blocks = [RowBlock.from_bytes(buffer) for buffer in map_blocks(buffers, folder)]
         if not blocks:
             return
+        if bucket.witness is not None and job.index_buckets is not None:
+            check_witness(bucket.witness, job.index_buckets.rule, context.open_storage())
         new = sort_blocks(blocks, BlockKind.ROWS)
         changes = sort_blocks(blocks, BlockKind.CHANGES)
         result = WrittenBucket(

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from reconciler.errors import BusyError
+from reconciler.hudi.files.bucket_ids import get_bucket_digits
 from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.load import load_properties
@@ -41,10 +42,10 @@ _COMPACTION_ACTIONS: Final = ("compaction", "commit")
 _ASIDE: Final = frozenset({"doc", "namespace"})
 
 
-def check_mode(mode: WriteMode, pending: Sequence[Footprint], *, has_groups: bool) -> None:
+def check_mode(pending: Sequence[Footprint], *, follows_groups: bool) -> None:
     """Raise BusyError for pending instants that would make this write fail in the end.
 
-    ``has_groups``: the table has file groups that the write may follow or replace.
+    ``follows_groups``: the table has file groups that the write may follow or replace.
     """
     for other in pending:
         if other.action in _ROLLBACK_ACTIONS:
@@ -52,7 +53,6 @@ def check_mode(mode: WriteMode, pending: Sequence[Footprint], *, has_groups: boo
                 f"{other} is pending, and may undo what this write would read; wait until it is "
                 "done, or let Hudi finish it, then write again"
             )
-        follows_groups = has_groups and (mode.operation.needs_lookup or mode.replaces)
         if follows_groups and _is_pending_rewrite(other) and not other.is_known:
             raise BusyError(
                 f"{other} of another writer is pending and may replace any file group, so that "
@@ -95,7 +95,9 @@ def check_conflicts(
     _check_nothing_archived(done, timeline)
     _check_record_index(session, done)
     completed = [other for other in others if other.is_completed]
-    if completed and (done.mode.operation.needs_lookup or done.mode.replaces):
+    if completed and done.facts.index_buckets is not None and not done.mode.replaces:
+        _check_new_buckets(done, completed)
+    elif completed and (done.mode.operation.needs_lookup or done.mode.replaces):
         _check_partitions(done, completed)
     if completed:
         _check_columns(session, done)
@@ -196,6 +198,25 @@ def _check_partitions(done: UnpublishedWrite, completed: Sequence[Footprint]) ->
                 f"partition {first!r}: {other} has written to it meanwhile, perhaps the same new "
                 "keys"
             )
+
+
+def _check_new_buckets(done: UnpublishedWrite, completed: Sequence[Footprint]) -> None:
+    """Raise BusyError if another write has made a file group of a bucket that this one makes.
+
+    Keys of other buckets are other keys. Hudi's writers do the same
+    (BucketIndexConcurrentFileWritesConflictResolutionStrategy).
+    """
+    for file in done.files:
+        if file.previous_name is not None:
+            continue
+        bucket = get_bucket_digits(_parse_file_id(file.file.name))
+        for other in completed:
+            ids = other.groups.get(file.partition, frozenset())
+            if not other.is_known or any(get_bucket_digits(one) == bucket for one in ids):
+                raise _conflict_error(
+                    f"partition {file.partition!r}: {other} has made a file group of bucket "
+                    f"{int(bucket)} meanwhile"
+                )
 
 
 def _check_columns(session: TableSession, done: UnpublishedWrite) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -10,17 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from reconciler.errors import FormatError, RowsError, UnsupportedError
-from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.log_file.log_file import LogFileSettings
 from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema
 from reconciler.file_slices.merge.calendar import PROLEPTIC
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
-from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.slice_reader import SliceReadOptions
-from reconciler.hudi.files.bucket_ids import are_bucket_ids
+from reconciler.hudi.files.key_buckets import BucketRule
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.metadata.record_index import RecordIndex
 from reconciler.hudi.metadata.sync_decisions import decide_write_sync
@@ -59,6 +57,8 @@ from reconciler.transaction.recovery.damaged_files import REMEDY, find_lost_file
 from reconciler.writer.bucket import BucketSettings
 from reconciler.writer.declared_schema import make_avro_schema
 from reconciler.writer.dedupe import DedupeRule
+from reconciler.writer.index_bucket_facts import read_bucket_rule
+from reconciler.writer.index_buckets import IndexBuckets
 from reconciler.writer.job import RowJob, RowRules, WriteJob
 from reconciler.writer.log_blocks import read_data_block_type
 from reconciler.writer.log_targets import LogTargets
@@ -68,16 +68,17 @@ from reconciler.writer.logged_inserts import (
     has_archived_logs,
 )
 from reconciler.writer.partition_paths import PartitionRule
-from reconciler.writer.record_keys import KeyGenerator, KeyRule, find_key_generator
+from reconciler.writer.record_keys import KeyRule
 from reconciler.writer.request import WriteMode, WriteRequest
 from reconciler.writer.schema_evolution import SchemaEvolution
 from reconciler.writer.slice_keys import SliceLogs
 from reconciler.writer.slice_logs import list_slice_logs
+from reconciler.writer.stored_keys import sample_stored_keys
 
-#: how many stored record keys are read to see how a table spells them
-_SAMPLED_KEYS: Final = 100
 #: modes that copy rows of older files into new ones
 _REWRITING_MODES: Final = (WriteMode.UPSERT, WriteMode.INSERT, WriteMode.DELETE)
+#: more bytes than any file has: the file group of a bucket is one file, whatever its size
+_ANY_SIZE: Final = 1 << 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,7 +88,8 @@ class WriteFacts:
     ``declared``: its current schema, Avro's JSON text, None if there is none; ``avro``: after the
     write. ``kind``: how rows go to existing file groups. ``index``: the live record index, if it
     makes keys unique in the whole table. ``logs``: the log files of each group that has some.
-    ``searches_logs``: they may have rows that base files do not have.
+    ``searches_logs``: they may have rows that base files do not have. ``index_buckets``: where keys
+    belong, if the table has a bucket index.
     """
 
     state: TableState
@@ -102,6 +104,7 @@ class WriteFacts:
     kind: TableKind = CopyOnWrite()  # noqa: RUF009 (frozen)
     logs: Mapping[int, SliceLogs] = field(default_factory=dict)
     searches_logs: bool = False
+    index_buckets: IndexBuckets | None = None
 
     def make_job(self, request: WriteRequest, instant: str, attempt: str) -> WriteJob:
         """Return the job of a request; ``attempt``: a text that no other attempt has."""
@@ -112,6 +115,7 @@ class WriteFacts:
             rules=self.rules,
             dedupes=request.dedupes,
             needs_blooms="bloom_filters" in self.properties.metadata_partitions,
+            index_buckets=self.index_buckets,
         )
         return WriteJob(
             row_job=row_job,
@@ -146,16 +150,17 @@ def read_write_facts(
     Raises UnsupportedError for a table that cannot be written here, RowsError for rows that do not
     fit it, FormatError for damage, StorageError.
     """
-    groups = check_writable(storage, properties, state)
-    if request.mode in _REWRITING_MODES:
+    groups, rule = check_writable(storage, properties, state, spec, request.mode)
+    if request.mode in _REWRITING_MODES or (rule is not None and not request.mode.replaces):
         _check_no_lost_files(storage, properties, state, groups)
     declared = read_declared_schema(storage, properties, state)
     evolution = _evolve_schema(properties, declared, request)
     files = spec.files or FileSizes()
-    index = open_record_index(storage, properties, state.timeline)
-    settings = _make_settings(storage, properties, state, evolution.avro, groups, files.target)
+    index = open_record_index(storage, properties, state.timeline) if rule is None else None
+    target = files.target if rule is None else _ANY_SIZE
+    settings = _make_settings(storage, properties, state, evolution.avro, groups, target)
     rules = RowRules(
-        key=KeyRule.from_properties(properties, _read_stored_keys(storage, properties, groups)),
+        key=KeyRule.from_properties(properties, sample_stored_keys(storage, properties, groups)),
         partition=PartitionRule.from_properties(properties),
         dedupe=DedupeRule.from_properties(properties, is_global=index is not None),
         columns=evolution.columns,
@@ -190,7 +195,17 @@ def read_write_facts(
         kind=kind,
         logs=list_slice_logs(state, groups) if state.is_merge_on_read else {},
         searches_logs=_indexes_logs(kind) or has_archived_logs(state, groups),
+        index_buckets=_make_index_buckets(rule, groups, request.mode),
     )
+
+
+def _make_index_buckets(
+    rule: BucketRule | None, groups: FileGroupSizes, mode: WriteMode
+) -> IndexBuckets | None:
+    """Return the buckets of the table's bucket index; rows that replace others go to new groups."""
+    if rule is None:
+        return None
+    return IndexBuckets.from_groups(rule, None if mode.replaces else groups)
 
 
 def _indexes_logs(kind: TableKind) -> bool:
@@ -240,11 +255,23 @@ def _choose_log_settings(
 
 
 def check_writable(
-    storage: Storage, properties: TableProperties, state: TableState
-) -> FileGroupSizes:
-    """Return the file groups; raise UnsupportedError for a table that cannot be written here."""
+    storage: Storage,
+    properties: TableProperties,
+    state: TableState,
+    spec: TableSpec,
+    mode: WriteMode,
+) -> tuple[FileGroupSizes, BucketRule | None]:
+    """Return the file groups and the rule of the table's bucket index, if it has one.
+
+    Raises UnsupportedError for a table that cannot be written here, and as ``read_bucket_rule``.
+    """
     _check_supported(storage, properties)
-    return _measure_groups(state)
+    groups = measure_groups(
+        state.view,
+        compacting=[(plan.partition, plan.file_id) for plan in state.compactions],
+        clustering=[(plan.partition, plan.file_id) for plan in state.clusterings],
+    )
+    return groups, read_bucket_rule(storage, properties, spec, groups, mode)
 
 
 def _check_supported(storage: Storage, properties: TableProperties) -> None:
@@ -278,21 +305,6 @@ def _check_supported(storage: Storage, properties: TableProperties) -> None:
             f"table {name}: columns were renamed or retyped in place (schema on read); write it "
             "with Hudi"
         )
-
-
-def _measure_groups(state: TableState) -> FileGroupSizes:
-    """Return the file groups; UnsupportedError for a bucket index."""
-    groups = measure_groups(
-        state.view,
-        compacting=[(plan.partition, plan.file_id) for plan in state.compactions],
-        clustering=[(plan.partition, plan.file_id) for plan in state.clusterings],
-    )
-    if are_bucket_ids(groups.file_id.filter(pa.array(groups.is_live))):
-        raise UnsupportedError(
-            f"table {state.table_name} has a bucket index, and only Hudi can assign rows to its "
-            "file groups; write it with Hudi"
-        )
-    return groups
 
 
 def _check_no_lost_files(
@@ -373,22 +385,3 @@ def _choose_form(
     if len(groups):
         form = read_file_form(storage, open_scan(storage, ReadRequest()))
     return replace(form, has_keys=has_meta_columns(properties), calendar=PROLEPTIC)
-
-
-def _read_stored_keys(
-    storage: Storage, properties: TableProperties, groups: FileGroupSizes
-) -> Sequence[str]:
-    """Return some record keys, if the table does not declare how they are spelled."""
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    is_complex = find_key_generator(properties) is KeyGenerator.COMPLEX
-    if not is_complex or len(properties.record_keys) > 1:
-        return ()
-    for group in np.flatnonzero(groups.base >= 0).tolist():
-        path = groups.get_base_path(group)
-        with reading_parquet(path):
-            file = pq.ParquetFile(open_range_file(storage, path, int(groups.base[group])))
-            for batch in file.iter_batches(_SAMPLED_KEYS, columns=[RECORD_KEY]):
-                keys: list[str] = batch.column(0).cast(pa.string()).drop_null().to_pylist()
-                return keys
-    return ()

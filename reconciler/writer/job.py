@@ -18,6 +18,7 @@ from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.storage.api import Storage
 from reconciler.writer.bucket import BucketSettings, WrittenBaseFile
 from reconciler.writer.dedupe import DedupeRule
+from reconciler.writer.index_buckets import IndexBuckets
 from reconciler.writer.log_bucket import WrittenLog
 from reconciler.writer.log_targets import LogTargets
 from reconciler.writer.partition_paths import PartitionRule
@@ -62,7 +63,8 @@ class RowJob:
 
     ``instant``: the pending write's. ``settings``: those of the base files to write. ``dedupes``:
     an insert writes each key once; operations with a lookup always do that. ``needs_blooms``:
-    results carry the bloom filters of new files, half a megabyte each.
+    results carry the bloom filters of new files, half a megabyte each. ``index_buckets``: the
+    buckets of the table's bucket index, if it has one.
     """
 
     operation: RowOperation
@@ -71,6 +73,7 @@ class RowJob:
     rules: RowRules
     dedupes: bool = False
     needs_blooms: bool = False
+    index_buckets: IndexBuckets | None = None
 
     @property
     def keeps_one_per_key(self) -> bool:

@@ -136,9 +136,17 @@ def _describe_files(session: TableSession, done: UnpublishedWrite) -> WriteChang
             for group in replaced
             if groups.base[group] < 0
         ],
+        unknown_keys=_explain_unknown_keys(done),
         read_log_keys=partial(_read_replaced_log_keys, session, done),
         read_logged_deletions=partial(read_removed_keys, session.storage, done),
     )
+
+
+def _explain_unknown_keys(done: UnpublishedWrite) -> str | None:
+    """Return why log files may have keys that are new; a bucket index looks for none."""
+    if done.facts.index_buckets is None or not any(log.file.rows for log in done.logs):
+        return None
+    return "a bucket index does not tell which keys of log files are new"
 
 
 def _encode_commit(done: UnpublishedWrite, properties: TableProperties) -> bytes:

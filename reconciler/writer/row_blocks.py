@@ -24,6 +24,7 @@ from reconciler.layout.sizing.key_routing import Hashes, hash_record_keys
 from reconciler.rewrite.runs import make_ipc_options
 from reconciler.spark.staged_rows import BlockForPartition
 from reconciler.writer.dedupe import DedupeRule, choose_rows
+from reconciler.writer.index_buckets import IndexBuckets
 from reconciler.writer.job import RowJob, RowOperation
 
 #: as long as Arrow's alignment, for the stream that follows
@@ -253,11 +254,33 @@ def make_tags(
 def read_matched_chunks(
     partition: int, buffers: Iterable[Any], row_job: RowJob
 ) -> Iterator[tuple[RowChunk, MatchedRows]]:
-    """Yield the chunks of a shuffle partition (``build_chunks``), matched by its tags."""
+    """Yield the chunks of a shuffle partition (``build_chunks``), matched by its tags.
+
+    With a bucket index, a row whose bucket has a file group changes it, whether or not its key is
+    there.
+    """
     blocks = [RowBlock.from_bytes(buffer) for buffer in buffers]
     tags = [block for block in blocks if block.kind is BlockKind.TAGS]
     for chunk in build_chunks(partition, blocks, row_job):
-        yield chunk, match_rows(chunk, tags)
+        if row_job.index_buckets is not None and row_job.operation.needs_lookup:
+            yield chunk, _match_by_bucket(chunk, row_job.index_buckets)
+        else:
+            yield chunk, match_rows(chunk, tags)
+
+
+def _match_by_bucket(chunk: RowChunk, buckets: IndexBuckets) -> MatchedRows:
+    """Return the rows whose bucket has a file group, and the new rows of other buckets."""
+    codes, paths = chunk.encode_paths(np.arange(len(chunk.rows)))
+    numbers = buckets.find_buckets(chunk.rows.column(RECORD_KEY))
+    group = buckets.find_groups(codes.astype(np.int64), paths, numbers)
+    row = np.flatnonzero(group >= 0)
+    return MatchedRows(
+        new=np.flatnonzero((group < 0) & ~chunk.is_deletion),
+        row=row,
+        file=group[row],
+        is_moved=np.zeros(len(row), np.bool_),
+        position=np.full(len(row), -1, np.int64),
+    )
 
 
 def match_rows(chunk: RowChunk, tags: Sequence[RowBlock]) -> MatchedRows:

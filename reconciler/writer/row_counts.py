@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from reconciler.arrays import Integers, sort_unique, to_arrow
-from reconciler.file_slices.base_file.meta_columns import PARTITION, CommitStamp
+from reconciler.file_slices.base_file.meta_columns import PARTITION, RECORD_KEY, CommitStamp
 from reconciler.file_slices.base_file.parquet import count_row_bytes
 from reconciler.file_slices.base_file.writer import BaseFileWriter
 from reconciler.layout.sizing.assign import Workload
@@ -26,6 +26,7 @@ from reconciler.layout.sizing.key_routing import Hashes
 from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.rewrite.model import Tally
 from reconciler.writer.bucket import BucketSettings
+from reconciler.writer.index_buckets import IndexBuckets
 from reconciler.writer.job import Broadcast
 from reconciler.writer.new_rows import NewRows
 from reconciler.writer.row_blocks import MatchedRows, RowBlock, RowChunk, read_matched_chunks
@@ -131,15 +132,17 @@ def count_rows(_partition: int, buffers: Iterator[Any]) -> Iterator[dict[str, in
 class WriteCounts:
     """The counts of some rows of a write.
 
-    ``inserts``: tallies of new rows by partition; ``moves``: how many of them left another
-    partition. ``changes``: tallies by file group of rows whose keys a file holds; ``deletes``: how
-    many of them are deletions. ``weight``: the weight of a sample of new rows.
+    ``inserts``: tallies of new rows by partition; ``in_buckets``: how many of them are in each
+    bucket of a bucket index; ``moves``: how many of them left another partition. ``changes``:
+    tallies by file group of rows whose keys a file holds; ``deletes``: how many of them are
+    deletions. ``weight``: the weight of a sample of new rows.
     """
 
     incoming: int = 0
     dropped: int = 0
     absent_deletes: int = 0
     inserts: dict[str, Tally] = field(default_factory=dict)
+    in_buckets: Counter[tuple[str, int]] = field(default_factory=Counter)
     moves: Counter[str] = field(default_factory=Counter)
     changes: dict[int, Tally] = field(default_factory=dict)
     deletes: Counter[int] = field(default_factory=Counter)
@@ -152,6 +155,7 @@ class WriteCounts:
         self.absent_deletes += other.absent_deletes
         _add_tallies(self.inserts, other.inserts)
         _add_tallies(self.changes, other.changes)
+        self.in_buckets.update(other.in_buckets)
         self.moves.update(other.moves)
         self.deletes.update(other.deletes)
         self.weight = self.weight.add(other.weight)
@@ -184,6 +188,8 @@ def count_changes(
     for chunk, matched in read_matched_chunks(partition, buffers, row_job.value):
         sample.add(chunk.rows, matched.new)
         total.add(_count_chunk(chunk, matched))
+        if (buckets := row_job.value.index_buckets) is not None:
+            total.in_buckets.update(_count_buckets(chunk, matched, buckets))
     if sample.rows:
         total.weight = sample.weigh(row_job.value.settings, row_job.value.instant)
     yield total
@@ -207,6 +213,22 @@ def _count_chunk(chunk: RowChunk, matched: MatchedRows) -> WriteCounts:
         changes=dict(zip(files, changes, strict=True)),
         deletes=Counter(dict(zip(files, deletes.tolist(), strict=True))),
     )
+
+
+def _count_buckets(
+    chunk: RowChunk, matched: MatchedRows, buckets: IndexBuckets
+) -> dict[tuple[str, int], int]:
+    """Return how many new rows are in each bucket of a bucket index, by partition and number."""
+    codes, paths = chunk.encode_paths(matched.new)
+    numbers = buckets.find_buckets(chunk.rows.column(RECORD_KEY).take(to_arrow(matched.new)))
+    slots, counts = np.unique(
+        codes.astype(np.int64) * buckets.rule.buckets + numbers, return_counts=True
+    )
+    found = zip(slots.tolist(), counts.tolist(), strict=True)
+    return {
+        (paths[slot // buckets.rule.buckets], slot % buckets.rule.buckets): count
+        for slot, count in found
+    }
 
 
 def _count_moves(chunk: RowChunk, matched: MatchedRows) -> dict[str, int]:

@@ -164,7 +164,9 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         timeline, footprints = read_footprints(session, known, announced)
         if any(footprint.is_completed for footprint in footprints):
             return None
-        check_mode(mode, footprints, has_groups=bool(facts.groups.is_live.any()))
+        follows = facts.index_buckets is not None or mode.operation.needs_lookup
+        has_groups = bool(facts.groups.is_live.any()) and (follows or mode.replaces)
+        check_mode(footprints, follows_groups=has_groups)
         check_no_unlocked_write(session, timeline, announced)
         first = get_plain_action(session.properties.table_type)
         if announced is not None and self.action is first:

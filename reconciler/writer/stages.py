@@ -7,7 +7,7 @@ stage's counts are compared with the next one's, so no row is lost or duplicated
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,6 +21,8 @@ from reconciler.spark.staged_rows import RowSource, StagedRows
 from reconciler.writer.bucket import Bucket
 from reconciler.writer.bucket_routes import BucketRoutes, count_bins, cut_bins, route_rows
 from reconciler.writer.bucket_task import WrittenBucket, write_bucket
+from reconciler.writer.index_bucket_assignment import assign_to_buckets
+from reconciler.writer.index_bucket_witness import BucketWitnesses
 from reconciler.writer.index_lookup import (
     IndexLookup,
     check_moved_keys,
@@ -79,9 +81,9 @@ class _Stages:
         staged = rows.shuffle(
             partial(prepare_rows, self.row_job, runner.partitions), runner.partitions
         )
-        if job.row_job.operation.needs_lookup:
+        if job.row_job.operation.needs_lookup and job.row_job.index_buckets is None:
             staged = self._add_tags(staged)
-        weighed = choose_sample_size(runner.partitions) if _needs_weight(job.size_rule) else 0
+        weighed = choose_sample_size(runner.partitions) if _needs_weight(job) else 0
         total = WriteCounts()
         for counts in staged.collect(partial(count_changes, self.row_job, weighed)):
             total.add(counts)
@@ -139,7 +141,8 @@ class _Stages:
     def _make_routes(self, staged: StagedRows, assignment: BucketAssignment) -> BucketRoutes:
         routes = BucketRoutes.from_assignment(assignment, len(self.job.groups))
         needs_cuts = isinstance(self.job.size_rule, SteadyRule) or self.job.is_stream_batch
-        if not routes.split_partitions or not needs_cuts:
+        is_cut = needs_cuts and self.job.row_job.index_buckets is None
+        if not routes.split_partitions or not is_cut:
             return routes
         shared = self.runner.broadcast(routes)
         tasks = min(self.runner.partitions, len(routes.split_partitions))
@@ -148,8 +151,14 @@ class _Stages:
 
 
 def _assign_buckets(total: WriteCounts, job: WriteJob) -> WriteAssignment:
+    index = job.row_job.index_buckets
+    if index is not None:
+        workload = total.make_workload(job.groups, 0.0)
+        assignment = assign_to_buckets(job.groups, workload, job.kind, index, total.in_buckets)
+        _check_no_pending_clustering(assignment.group[assignment.group >= 0].tolist(), job.groups)
+        return WriteAssignment(workload=workload, assignment=assignment)
     rule = _choose_rule(total, job)
-    _check_no_pending_clustering(total, job.groups)
+    _check_no_pending_clustering(total.changes, job.groups)
     per_row = rule.record_size.per_row if isinstance(rule, SteadyRule) else 0.0
     workload = total.make_workload(job.groups, per_row)
     fills = job.has_commits and job.row_job.operation is not RowOperation.BULK_INSERT
@@ -168,16 +177,19 @@ def _choose_rule(total: WriteCounts, job: WriteJob) -> AssignmentRule:
             return rule
 
 
-def _needs_weight(rule: AssignmentRule) -> bool:
-    return isinstance(rule, SteadyRule) and rule.needs_row_sizes
+def _needs_weight(job: WriteJob) -> bool:
+    """Return whether sizes of rows decide about files, and are not known yet."""
+    if job.row_job.index_buckets is not None:
+        return False
+    return isinstance(job.size_rule, SteadyRule) and job.size_rule.needs_row_sizes
 
 
-def _check_no_pending_clustering(total: WriteCounts, groups: FileGroupSizes) -> None:
-    """Raise ReconcilerError if a pending clustering would lose updates.
+def _check_no_pending_clustering(changed: Iterable[int], groups: FileGroupSizes) -> None:
+    """Raise ReconcilerError if a pending clustering would lose changes of some file groups.
 
     As Hudi's SparkRejectUpdateStrategy.
     """
-    locked = [group for group in sorted(total.changes) if groups.is_clustering[group]]
+    locked = [group for group in sorted(changed) if groups.is_clustering[group]]
     if locked:
         raise ReconcilerError(
             f"partition {groups.get_partition(locked[0])!r}, file group "
@@ -189,6 +201,7 @@ def _check_no_pending_clustering(total: WriteCounts, groups: FileGroupSizes) -> 
 
 def _make_buckets(assignment: BucketAssignment, job: WriteJob) -> tuple[Bucket, ...]:
     targets = _find_log_targets(assignment, job)
+    witnesses = BucketWitnesses(job.groups, job.row_job.index_buckets)
     buckets = []
     for number, group in enumerate(assignment.group.tolist()):
         prefix = make_output_id(job.seed, 0, number)
@@ -200,7 +213,11 @@ def _make_buckets(assignment: BucketAssignment, job: WriteJob) -> tuple[Bucket, 
             path, size = job.groups.get_base_path(group), int(job.groups.base[group])
             base = SliceFiles(base=path, base_size=size)
         path = assignment.partitions[assignment.partition[number]]
-        buckets.append(Bucket(number=number, partition=path, prefix=prefix, base=base, log=log))
+        bucket = Bucket(number=number, partition=path, prefix=prefix, base=base, log=log)
+        if assignment.index_bucket is not None:
+            index_bucket = int(assignment.index_bucket[number])
+            bucket = replace(bucket, index_bucket=index_bucket, witness=witnesses.take(path, group))
+        buckets.append(bucket)
     return tuple(buckets)
 
 

@@ -7,6 +7,7 @@ beyond U+FFFF; Hudi's range lookup misses those. Source: HoodieBloomIndex, Hoodi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,10 +21,15 @@ from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.base_file.settings import BLOOM, BLOOM_CODE, MAX_KEY, MIN_KEY
 from reconciler.file_slices.merge.range_file import RangeSource, open_range_file, reading_parquet
 from reconciler.hudi.codecs.bloom import BloomFilter
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.writer.record_keys import KeyGenerator, find_key_generator
 
 #: the first byte of a character beyond U+FFFF
 _FIRST_SUPPLEMENTARY: Final = 0xF0
 _BATCH_ROWS: Final = 64 * 1024
+#: how many stored record keys are read to see how a table spells them
+_SAMPLED_KEYS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,3 +113,22 @@ def _has_supplementary(keys: Any) -> Mask:
         return np.zeros(len(keys), np.bool_)
     mask: Mask = np.diff(np.searchsorted(characters, get_value_offsets(keys))) > 0
     return mask
+
+
+def sample_stored_keys(
+    source: RangeSource, properties: TableProperties, groups: FileGroupSizes
+) -> Sequence[str]:
+    """Return some record keys, if the table does not declare how they are spelled."""
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    is_complex = find_key_generator(properties) is KeyGenerator.COMPLEX
+    if not is_complex or len(properties.record_keys) > 1:
+        return ()
+    for group in np.flatnonzero(groups.base >= 0).tolist():
+        path = groups.get_base_path(group)
+        with reading_parquet(path):
+            file = pq.ParquetFile(open_range_file(source, path, int(groups.base[group])))
+            for batch in file.iter_batches(_SAMPLED_KEYS, columns=[RECORD_KEY]):
+                keys: list[str] = batch.column(0).cast(pa.string()).drop_null().to_pylist()
+                return keys
+    return ()

@@ -26,6 +26,6 @@ def check_target(
     if properties is None:
         return None
     state = observe(storage, None, observed_ms=now_ms, with_history=False)
-    check_writable(storage, properties, state)
+    check_writable(storage, properties, state, spec, mode)
     declared = read_declared_schema(storage, properties, state)
     return None if declared is None else to_arrow_schema(declared.text, declared.path)

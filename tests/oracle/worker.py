@@ -275,6 +275,11 @@ class Worker:
     def sql(self, statement: str) -> list[list[Any]]:
         return [[_plain(v) for v in row] for row in self.spark.sql(statement).collect()]
 
+    def buckets(self, keys: list[str], fields: str, count: int) -> list[int]:
+        """Return the bucket of each record key in a simple bucket index of ``count`` buckets."""
+        identifier = self.jvm.org.apache.hudi.index.bucket.BucketIdentifier
+        return [int(identifier.getBucketId(key, fields, count)) for key in keys]
+
     def schedule(self, table: str, service: str, options: dict[str, str]) -> str | None:
         client = self._client(table, options)
         try:

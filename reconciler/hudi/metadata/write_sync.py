@@ -50,13 +50,15 @@ class NewFilesOfWrite(NewFiles):
     rows that moved to another group, of replaced groups. A key that ``read_keys`` returns for a new
     file counts as written. ``arrow_types``: Arrow types of columns, for columns whose bounds the
     index does not have yet. ``complete_partitions``: partitions whose new files hold all rows,
-    although other files are still listed. ``new_columns``: columns that no file had before in this
+    although other files are still listed. ``unknown_keys``: why new keys of log files are not
+    known, None if log files have none. ``new_columns``: columns that no file had before in this
     type, indexed or not.
     """
 
     read_deleted_keys: Callable[[], Iterable[Any]] = tuple
     arrow_types: Mapping[str, Any] = field(default_factory=dict)
     complete_partitions: Collection[str] = ()
+    unknown_keys: str | None = None
     new_columns: Collection[str] = ()
 
 
@@ -131,8 +133,11 @@ class _WriteLogBuilder(PartitionLogBuilder):
     def build_record_index(self) -> list[NewLogFile]:
         """Build a record for every new key and a deletion for every other removed key.
 
-        Both are limited to the number of rows that a rewrite may move.
+        Both are limited to the number of rows that a rewrite may move. Refused if new keys are not
+        known.
         """
+        if self.new_files.unknown_keys is not None:
+            raise UnsupportedError(self.new_files.unknown_keys)
         count = 0
 
         def limit(arrays: Iterable[Any]) -> Iterator[Any]:

@@ -64,7 +64,8 @@ class BucketAssignment:
     routing by hash meets ``inserts`` only approximately. ``appends``: bool, whether its rows go to
     a log file of its slice, instead of a new base file. ``size``: int64, bytes of the newest slice
     before the write, as in ``FileGroupSizes.size``, 0 for a new group. ``expected_size``: int64,
-    bytes after the write.
+    bytes after the write. ``index_bucket``: int64, the number in the table's bucket index, which
+    routes new rows; None without such an index.
     """
 
     partitions: tuple[str, ...]
@@ -75,6 +76,7 @@ class BucketAssignment:
     appends: Mask
     size: Integers
     expected_size: Integers
+    index_bucket: Integers | None = None
 
     def __len__(self) -> int:
         return len(self.group)

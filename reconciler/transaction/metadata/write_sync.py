@@ -42,7 +42,8 @@ class WriteChanges:
     ``types``: Arrow types of all columns of the new files. ``rewritten_partitions``: those of which
     the new files hold all rows.
     ``replaced_groups``: replaced file groups without a base file among them; ``read_log_keys``
-    returns the keys of replaced groups that have log files. ``read_logged_deletions`` returns the
+    returns the keys of replaced groups that have log files. ``unknown_keys``: why new keys of log
+    files are not known, None if these have none. ``read_logged_deletions`` returns the
     keys that the new log files remove from their slices.
     """
 
@@ -54,6 +55,7 @@ class WriteChanges:
     rewritten_partitions: frozenset[str] = frozenset()
     replaced_groups: Sequence[FileGroupLocation] = ()
     read_log_keys: Callable[[], Iterable[Any]] = tuple
+    unknown_keys: str | None = None
     read_logged_deletions: Callable[[], Iterable[Any]] = tuple
 
 
@@ -83,6 +85,7 @@ def prepare_write_sync(request: SyncRequest, changes: WriteChanges) -> SyncPlan:
         read_deleted_keys=moved.read_removed_keys,
         arrow_types=changes.types,
         complete_partitions=changes.rewritten_partitions,
+        unknown_keys=changes.unknown_keys,
         new_columns=_find_new_columns(request, columns, changes.types),
     )
     inflight = properties.metadata_partitions_inflight
