@@ -41,6 +41,7 @@ spec:
     partitionBy: [p]
     ordering: [ts]
     hiveStyle: {hive}
+    {index}
 """
 _MIB = 1 << 20
 SCHEMA = pa.schema(
@@ -63,6 +64,7 @@ def make_spec(
     merge_on_read: bool = False,
     hive_style: bool = False,
     target: int = 120 * _MIB,
+    buckets: int | None = None,
 ) -> TableSpec:
     """Load the spec of a table from a file beside it."""
     file = table.path.parent / f"{table.path.name}.yaml"
@@ -75,6 +77,7 @@ def make_spec(
             hive=json.dumps(hive_style),
             target=target,
             small=target * 4 // 5,
+            index="" if buckets is None else f"index: {{type: bucket, buckets: {buckets}}}",
         )
     )
     (spec,) = reconciler.load_specs(file)

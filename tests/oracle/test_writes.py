@@ -234,12 +234,14 @@ def turns(ours: list[Any], hudis: list[Any], random: Random) -> Iterator[Callabl
 def play(it: Both, ours: list[Any], hudis: list[Any]) -> None:
     for turn in turns([*ours], [*hudis], it.random):
         target = it.random.choice([FULL, 120 << 20])
+        index = it.spec.table.index
         it.spec = make_spec(
             it.table,
             it.spec.table.version,
             merge_on_read=it.spec.table.type == "MERGE_ON_READ",
             hive_style=it.spec.table.hive_style,
             target=target,
+            buckets=None if index is None else index.buckets,
         )
         try:
             turn(it)
