@@ -116,6 +116,9 @@ class Setting(Enum):
     )
     PAYLOAD = _until_0_15("hoodie.datasource.write.payload.class")
     HIVE_STYLE = _name("hoodie.datasource.write.hive_style_partitioning")
+    INDEX_TYPE = _name("hoodie.index.type")
+    INDEX_BUCKETS = _name("hoodie.bucket.index.num.buckets")
+    INDEX_KEYS = _name("hoodie.bucket.index.hash.field")
     VERSION = _name("hoodie.write.table.version", HudiRelease.R1_0)
     UPGRADE = _name("hoodie.write.auto.upgrade", HudiRelease.R1_0)
 
@@ -141,6 +144,7 @@ _FLINK: Final[dict[Setting, Names]] = {
     Setting.TYPE: _name("table.type"),
     Setting.ORDERING: _renamed("precombine.field", "ordering.fields", HudiRelease.R1_1),
     Setting.PAYLOAD: (),  # the default compares event times
+    Setting.INDEX_TYPE: _name("index.type"),
 }
 #: names in TBLPROPERTIES, when a table is created
 _SQL: Final[dict[Setting, Names]] = {

@@ -194,9 +194,22 @@ def _table_requests(table: NewTable, name: str, engine: WriterEngine) -> Iterato
         yield Setting.ORDERING, _FLINK_WITHOUT_ORDERING, field, because
     because = "whether partition folders are named column=value"
     yield Setting.HIVE_STYLE, format_boolean(table.hive_style), "table.hiveStyle", because
+    yield from _index_requests(table)
     because = "a newer Hudi otherwise upgrades the table to its own version"
     yield Setting.VERSION, str(table.version), "table.version", because
     yield Setting.UPGRADE, "false", "table.version", because
+
+
+def _index_requests(table: NewTable) -> Iterator[Request]:
+    if table.index is None:
+        return
+    because = "every writer looks for a row in the file group of its bucket"
+    yield Setting.INDEX_TYPE, "BUCKET", "table.index.type", because
+    because = "no property of the table tells the number"
+    yield Setting.INDEX_BUCKETS, str(table.index.buckets), "table.index.buckets", because
+    because = "the columns of the record key that are hashed"
+    keys = ",".join(table.index.keys or table.record_key)
+    yield Setting.INDEX_KEYS, keys, "table.index.keys", because
 
 
 def _file_requests(files: FileSizes, engine: WriterEngine) -> Iterator[Request]:

@@ -1,20 +1,21 @@
 """Check the declared bucket index by the key range of base files.
 
-Hudi stores neither the number of buckets nor the hashed columns. A base file names its least and
-greatest key in its footer: if one of them belongs to another bucket than the file group, the index
-is not declared as it is, and rows would be in the table twice.
+Hudi stores neither the number of buckets nor the hashed columns. If some key of a base file belongs
+to another bucket than its file group, the index is not declared as it is, and rows would be in the
+table twice.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from reconciler.errors import UnsupportedError
+from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.base_file.settings import MAX_KEY, MIN_KEY
 from reconciler.file_slices.merge.range_file import RangeSource, open_range_file, reading_parquet
 from reconciler.hudi.files.bucket_ids import read_bucket_numbers
@@ -25,6 +26,9 @@ from reconciler.writer.index_buckets import IndexBuckets
 
 #: base files that are read before a write begins
 _SAMPLE: Final = 4
+#: keys of a base file that are looked at, apart from the least and the greatest
+_SAMPLED_KEYS: Final = 100
+_READ_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,18 +84,31 @@ def check_witness(witness: BucketWitness, rule: BucketRule, source: RangeSource)
 
     Raises FormatError naming a damaged file.
     """
+    keys = _read_some_keys(witness, source)
+    buckets = rule.find_buckets(keys)
+    others = np.flatnonzero((buckets != witness.bucket) & (buckets != NO_BUCKET))
+    if len(others):
+        first = int(others[0])
+        raise UnsupportedError(
+            f"{witness.path}: bucket {witness.bucket} has the key {keys[first].as_py()!r}, which "
+            f"belongs to bucket {buckets[first]} with {rule.buckets} buckets of "
+            f"{', '.join(rule.fields)} (spec.table.index); declare the index as the table's "
+            "writers do"
+        )
+
+
+def _read_some_keys(witness: BucketWitness, source: RangeSource) -> Any:
+    """Return the least and the greatest key of a file, and its first ones."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     with reading_parquet(witness.path):
-        file = pq.ParquetFile(open_range_file(source, witness.path, witness.size))
+        opened = open_range_file(source, witness.path, witness.size)
+        file = pq.ParquetFile(opened, buffer_size=_READ_BYTES)  # not a whole column
         footer = file.metadata.metadata or {}
-    found = [footer[name.encode()] for name in (MIN_KEY, MAX_KEY) if name.encode() in footer]
-    keys = [key.decode(errors="replace") for key in found]
-    buckets = rule.find_buckets(pa.array(keys, pa.string())).tolist()
-    for key, bucket in zip(keys, buckets, strict=True):
-        if bucket not in (witness.bucket, NO_BUCKET):
-            raise UnsupportedError(
-                f"{witness.path}: bucket {witness.bucket} has the key {key!r}, which belongs to "
-                f"bucket {bucket} with {rule.buckets} buckets of {', '.join(rule.fields)} "
-                "(spec.table.index); declare the index as the table's writers do"
-            )
+        ends = [footer[name.encode()] for name in (MIN_KEY, MAX_KEY) if name.encode() in footer]
+        found = [pa.array([key.decode(errors="replace") for key in ends], pa.string())]
+        if RECORD_KEY in file.schema_arrow.names:
+            for batch in file.iter_batches(_SAMPLED_KEYS, columns=[RECORD_KEY]):
+                found.append(batch.column(0).cast(pa.string()).drop_null())
+                break
+    return pa.concat_arrays(found)

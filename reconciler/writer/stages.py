@@ -99,7 +99,7 @@ class _Stages:
         )
         written = by_bucket.collect(partial(write_bucket, self.row_job, buckets, runner.context))
         _check_written_rows(written, total, result.assignment)
-        return _make_result(written, total, result)
+        return _count_absent_deletes(_make_result(written, total, result), total, job)
 
     def _add_tags(self, staged: StagedRows) -> StagedRows:
         """Return the rows with tags that say where their keys are."""
@@ -263,6 +263,18 @@ def _misplaced_rows_error(path: str, sent: int, count: int) -> ReconcilerError:
         f"partition {path!r}: {sent} new rows were sent to files, but the files have {count}; "
         "nothing is published"
     )
+
+
+def _count_absent_deletes(done: WrittenFiles, total: WriteCounts, job: WriteJob) -> WrittenFiles:
+    """Return the result with the deletions of keys that rewritten files of buckets lacked.
+
+    A bucket index looks for no key, and log files do not tell either.
+    """
+    if job.row_job.index_buckets is None or job.row_job.operation is not RowOperation.DELETE:
+        return done
+    absent = sum(total.deletes.values()) - done.counts.deletes
+    counts = replace(done.counts, absent_deletes=done.counts.absent_deletes + absent)
+    return replace(done, counts=counts)
 
 
 def _make_result(

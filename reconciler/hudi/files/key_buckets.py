@@ -145,15 +145,13 @@ def _parse_key_as_0_15(key: str, fields: Sequence[str]) -> list[str | None]:
 
 
 def _parse_key(key: str, fields: Sequence[str]) -> list[str | None] | None:
-    """Return the values of a key as Hudi 1.x parses them; None where it fails or never ends."""
+    """Return the values of a key as Hudi 1.x parses them; None where it never ends."""
     if _PART not in key or _VALUE not in key:
         return [key]
     values: list[str | None] = []
     at = 0
     while at < len(key):
-        colon = key.find(_VALUE, at)
-        if colon < 0:
-            return None
+        colon = key.index(_VALUE, at)
         is_wanted = key[at:colon] in fields
         end = _find_end(key, colon, is_wanted=is_wanted)
         if end is None:

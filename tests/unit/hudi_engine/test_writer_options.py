@@ -10,6 +10,7 @@ import pytest
 from reconciler.hudi_engine.model import HudiRelease, WriterEngine
 from reconciler.hudi_engine.writer_options import make_writer_options
 from reconciler.spec.model import (
+    BucketIndex,
     Clustering,
     Concurrency,
     FileSizes,
@@ -44,6 +45,7 @@ FULL = replace(
         record_key=("id", "n"),
         partition_by=("dt",),
         ordering=("ts",),
+        index=BucketIndex(type="bucket", buckets=16, keys=("n",)),
     ),
 )
 
@@ -129,6 +131,23 @@ def test_files_are_as_big_as_declared():
         "hoodie.parquet.small.file.limit": "1000000",
         "hoodie.copyonwrite.record.size.estimate": "300",
     }
+
+
+@pytest.mark.parametrize(
+    ("engine", "key"), [("spark", "hoodie.index.type"), ("flink", "index.type")]
+)
+def test_every_writer_places_rows_by_the_declared_buckets(engine, key):
+    found = asked(FULL, WriterEngine(engine))
+
+    assert ("BUCKET", "16", "n") == (
+        found[key],
+        found["hoodie.bucket.index.num.buckets"],
+        found["hoodie.bucket.index.hash.field"],
+    )
+    assert FULL.table is not None
+    index = BucketIndex(type="bucket", buckets=16)
+    whole = replace(FULL, table=replace(FULL.table, index=index))
+    assert "id,n" == asked(whole)["hoodie.bucket.index.hash.field"]
 
 
 @pytest.mark.parametrize(
