@@ -22,14 +22,19 @@ spec:
   path: {path}
   timezone: UTC
   concurrency: {{lock: {{provider: filesystem}}}}
-  table: {{type: {type}, version: {version}, recordKey: [id], partitionBy: [p], ordering: [ts]}}
+  table:
+    {{type: {type}, version: {version}, recordKey: [id], partitionBy: [p], ordering: [ts]{more}}}
 """
 
 
-def write_spec(folder, *, version=9, kind="COPY_ON_WRITE"):
-    """Write and load the spec of a table that ``write`` would create in a folder."""
+def write_spec(folder, *, version=9, kind="COPY_ON_WRITE", buckets=None):
+    """Write and load the spec of a table that ``write`` would create in a folder.
+
+    ``buckets``: the number of a bucket index, None for a table without one.
+    """
     file = folder / "spec.yaml"
-    file.write_text(SPEC.format(path=folder / "table", version=version, type=kind))
+    more = "" if buckets is None else f", index: {{type: bucket, buckets: {buckets}}}"
+    file.write_text(SPEC.format(path=folder / "table", version=version, type=kind, more=more))
     (spec,) = reconciler.load_specs(file)
     return spec
 

@@ -62,7 +62,9 @@ def copy_table(it, folder, *, own_clock=False):
     """Copy the table to another folder; ``own_clock``: the runs there have a clock of their own."""
     shutil.copytree(Path(it.spec.path).parent, folder)
     table = it.spec.table
-    found = WriteRuns(write_spec(folder, version=table.version, kind=table.type))
+    buckets = None if table.index is None else table.index.buckets
+    spec = write_spec(folder, version=table.version, kind=table.type, buckets=buckets)
+    found = WriteRuns(spec)
     found.clock, found.count = copy(it.clock) if own_clock else it.clock, it.count
     return found
 

@@ -92,8 +92,9 @@ def write(
     partitions: Sequence[str] | None = None,
     around: Callable[[Storage], Storage] = lambda storage: storage,
     process: Process | None = None,
+    schema: pa.Schema = SCHEMA,
 ) -> WriteResult:
-    """Run a write of full rows; ``around`` wraps the one storage."""
+    """Run a write of full rows of ``schema``; ``around`` wraps the one storage."""
     storage, who = around(open_storage(spec.path)), process or runtime.current_process()
     means = RunContext(
         open_storage=lambda _ref, _options=None: storage,
@@ -103,9 +104,9 @@ def write(
         check_stop=lambda: None,
         lock_wait_s=10,
     )
-    named = [dict(zip(SCHEMA.names, row, strict=True)) for row in rows]
-    batch = pa.RecordBatch.from_pylist(named, schema=SCHEMA)
-    ask = WriteRequest(mode=way, rows=[[batch]], schema=SCHEMA, partitions=partitions)
+    named = [dict(zip(schema.names, row, strict=True)) for row in rows]
+    batch = pa.RecordBatch.from_pylist(named, schema=schema)
+    ask = WriteRequest(mode=way, rows=[[batch]], schema=schema, partitions=partitions)
     hold, announced = open_for_writing(spec, storage, means, runtime.new_token(), ask)
     undo_dead_writes(hold)
     writer = LocalWriter(storage) if partitions is None else None

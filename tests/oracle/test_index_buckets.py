@@ -6,12 +6,18 @@ key is in the bucket that Hudi's own class gives it.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
 from random import Random
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import reconciler
@@ -146,3 +152,126 @@ def test_hudi_and_we_write_in_turns_by_buckets(
     logs = [hudi_compacts, hudi_inserts_what_is_there] if merge_on_read else []
     ours = [*OURS, we_cluster, *([we_compact] if merge_on_read else [])]
     play(it, ours, [*HUDIS, *logs])
+
+
+#: columns of a record key in every type that keys may have
+KEYS = pa.schema(
+    [
+        ("name", pa.string()),
+        ("day", pa.date32()),
+        ("price", pa.decimal128(12, 2)),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("number", pa.int64()),
+        ("ok", pa.bool_()),
+        ("p", pa.string()),
+        ("ts", pa.int64()),
+    ]
+)
+TYPED = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: t}}
+spec:
+  path: {path}
+  timezone: UTC
+  concurrency: {{lock: {{provider: filesystem}}}}
+  table:
+    type: {type}
+    version: {version}
+    recordKey: [name, day, price, at, number, ok]
+    partitionBy: [p]
+    ordering: [ts]
+    hiveStyle: false
+    index: {{type: bucket, buckets: 5, keys: [{keys}]}}
+"""
+NAMES = ["a", "é😀", None, "", "__x__", "polygenelubricants", "a b/c=d", "x" * 300]
+
+
+def make_typed_rows(ts: int) -> list[list[Any]]:
+    """Return rows whose keys have null, empty and strange values, and numbers below zero."""
+    return [
+        [
+            name,
+            date(1969 + nth, 2, 3),
+            Decimal(nth * 997 - 2000) / 100,
+            datetime(1969 + nth, 12, 31, 23, 59, 59, nth, UTC),
+            (nth - 3) * 10**11,
+            None if nth % 3 == 0 else nth % 2 == 0,
+            "a",
+            ts,
+        ]
+        for nth, name in enumerate(NAMES)
+    ]
+
+
+def query_typed_rows(ts: int) -> str:
+    """Return the same rows as a query of Spark."""
+    told = []
+    for name, day, price, at, number, ok, p, _ts in make_typed_rows(ts):
+        text = "null" if name is None else f"'{name}'"
+        micros = round(at.timestamp()) * 10**6 + at.microsecond
+        flag = "cast(null as boolean)" if ok is None else str(ok).lower()
+        told.append(
+            f"({text}, date'{day}', cast({price} as decimal(12, 2)), timestamp_micros({micros}), "
+            f"{number}L, {flag}, '{p}', {ts}L)"
+        )
+    return f"select * from values {', '.join(told)} as t({', '.join(KEYS.names)})"
+
+
+@pytest.mark.parametrize(
+    ("version", "merge_on_read", "keys"),
+    [
+        ("1.2.0", False, "name"),
+        *(
+            long(version, merge_on_read, keys)
+            for version in VERSIONS
+            for merge_on_read, keys in (
+                (False, "day, price, at"),
+                (True, "name, number, ok"),
+                (True, "name, day, price, at, number, ok"),
+            )
+        ),
+    ],
+)
+def test_keys_of_every_type_are_in_the_same_bucket(
+    real_hudi, tmp_path, version, merge_on_read, keys
+):
+    hudi, fields = real_hudi(version), keys.replace(" ", "")
+    options = INDEX | {
+        "hoodie.bucket.index.num.buckets": "5",
+        "hoodie.bucket.index.hash.field": fields,
+        "hoodie.datasource.write.recordkey.field": ",".join(KEYS.names[:6]),
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator",
+        "hoodie.datasource.write.operation": "upsert",
+    }
+    table = hudi.table(tmp_path / "t", merge_on_read=merge_on_read, options=options)
+    file = tmp_path / "typed.yaml"
+    kind = "MERGE_ON_READ" if merge_on_read else "COPY_ON_WRITE"
+    file.write_text(
+        TYPED.format(path=table.path, type=kind, version=TABLE_VERSION[version], keys=keys)
+    )
+    (spec,) = reconciler.load_specs(file)
+
+    def let_hudi_write(ts: int) -> None:
+        query = query_typed_rows(ts)
+        hudi.ask("write_query", table=table, query=query, options=dict(table.options))
+
+    let_hudi_write(1)
+    write(spec, make_typed_rows(2), schema=KEYS)
+    found = hudi.rows(table, columns=("_hoodie_record_key", "_hoodie_file_name", "ts"))
+    assert [2] * len(NAMES) == [row[2] for row in found]
+    wanted = hudi.ask("buckets", keys=[row[0] for row in found], fields=fields, count=5)
+    assert wanted == [int(row[1].lstrip(".")[:8]) for row in found]
+    let_hudi_write(3)
+    assert [3] * len(NAMES) == [row[0] for row in hudi.rows(table, columns=("ts",))]
+
+
+@pytest.mark.parametrize("version", ["0.15.0", *map(long, VERSIONS[1:])])
+def test_hudi_gives_the_recorded_keys_the_recorded_buckets(real_hudi, version):
+    file = Path(__file__).parents[1] / "cases" / "index_buckets" / "hashes.json"
+    hudi = real_hudi(version)
+    for case in json.loads(file.read_text()):
+        keys, old, new = zip(*case["keys"], strict=True)
+        fields = ",".join(case["fields"])
+        found = hudi.ask("buckets", keys=list(keys), fields=fields, count=case["buckets"])
+        assert found == list(old if version == "0.15.0" else new)
