@@ -158,6 +158,8 @@ def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
         block["validity"] = "10s"  # no lock is taken for less
     if "olderThan" in block and units.parse_duration(block["olderThan"]) < 24 * 3600:
         block["olderThan"] = "1d"  # 0 deletes every partition, and orphans are older than a day
+    if "recordKey" in block and block.get("index", {}).get("keys"):
+        block["index"]["keys"] = block["recordKey"][-1:]
     _complete_lock(block)
     if "at" in block and "until" in block:  # a savepoint
         block["until"] = "2027-01-31"

@@ -27,6 +27,7 @@ from reconciler.hudi.load import PROPERTIES, load_properties
 from reconciler.reader.model import ReadRequest
 from reconciler.reader.open_scan import open_scan
 from reconciler.state.current_files import find_newest_bases
+from reconciler.state.model import TableState
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from reconciler.transaction.session import RunContext
@@ -58,6 +59,7 @@ spec:
     partitionBy: {partitions}
     ordering: {ordering}
     hiveStyle: {hive}
+    {index}
 """
 #: bytes of a file in a table of wide rows; a bloom filter has half of them
 TARGET = 900_000
@@ -82,6 +84,7 @@ class Shape:
     assign: str
     record: int
     places: int
+    buckets: int | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,7 @@ shapes = st.builds(
     assign=st.sampled_from(["steady", "hudi"]),
     record=st.sampled_from([1024, WIDE]),
     places=st.integers(1, 3),
+    buckets=st.sampled_from([None, None, 1, 3]),
 )
 steps = st.builds(
     Step,
@@ -161,6 +165,9 @@ class History:
             partitions=list(shape.partitions),
             ordering="[ts]" if shape.is_ordered else "[]",
             hive=str(shape.is_hive).lower(),
+            index=""
+            if shape.buckets is None
+            else f"index: {{type: bucket, buckets: {shape.buckets}}}",
         )
         file.write_text(text)
         (self.spec,) = reconciler.load_specs(file)
@@ -309,6 +316,8 @@ class History:
         state = observe(storage, None, observed_ms=self.clock.now_ms())
         names = self.schema().names
         seen: Counter[tuple[Any, ...]] = Counter()
+        if self.shape.buckets is not None:
+            assert_one_group_a_bucket(state)
         if self.is_merged:
             assert self.read_merged(names) == self.expected(names)
             return
@@ -316,7 +325,7 @@ class History:
             folder = state.files.partitions[state.files.partition[row]]
             name = state.files.name[row].as_py()
             data = storage.read(f"{folder}/{name}" if folder else name)
-            if self.shape.is_wide:
+            if self.shape.is_wide and self.shape.buckets is None:
                 assert len(data) <= 1.15 * TARGET
             for one in pq.read_table(pa.BufferReader(data)).to_pylist():
                 assert (folder, name) == (one["_hoodie_partition_path"], one["_hoodie_file_name"])
@@ -369,6 +378,15 @@ class History:
             make_present_keys(listed.files).to_pylist()
         )
         assert disk.files.size.sum() == listed.files.size.sum()
+
+
+def assert_one_group_a_bucket(state: TableState) -> None:
+    """Check that each partition has one file group that readers see for each bucket."""
+    view, files = state.view, state.files
+    ids = files.group_id.to_pylist()
+    live = {int(view.group[at]) for at in (view.is_live & view.is_visible).nonzero()[0]}
+    found = Counter((int(files.group_partition[one]), ids[one][:8]) for one in live)
+    assert {1} >= set(found.values())
 
 
 @LAW
