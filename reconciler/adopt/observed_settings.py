@@ -15,6 +15,7 @@ from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.plans import RequestedReplace
 from reconciler.state.clustering_layout import LAYOUT_KEY, ClusteringLayout
+from reconciler.state.current_files import mark_read_files
 
 _CURVE: Final = "hoodie.layout.optimize.strategy"
 _CURVES: Final = {"linear": "linear", "zorder": "z-order", "hilbert": "hilbert"}
@@ -76,9 +77,7 @@ def _read_layout(plan: RequestedReplace, instant: str) -> ClusteringLayout:
 def observe_sizes(view: FileView) -> ObservedSizes | None:
     """Return the sizes of base files in the newest slices; None if there are too few."""
     files = view.files
-    is_base = files.kind == FileKind.BASE
-    slices = view.row_slice[is_base]
-    sizes = files.size[is_base][(view.is_newest & view.is_live)[slices]]
+    sizes = files.size[mark_read_files(view) & (files.kind == FileKind.BASE)]
     if len(sizes) < _MIN_FILES:
         return None
     ordered = np.sort(sizes)

@@ -62,17 +62,16 @@ class CandidateSlices:
 def find_candidates(state: TableState) -> CandidateSlices:
     """Return the newest slice with files of every file group that is not replaced.
 
-    From version 8 on, log files of incomplete writes do not belong to a slice; in version 6 a log
-    file holds blocks of several writes. Source: Hudi's getLatestFileSlices (1.2.0).
+    A slice that waits for a pending compaction has the log files written since, and no base file
+    that the compaction may have begun. From version 8 on, log files of incomplete writes do not
+    belong to a slice; in version 6 a log file holds blocks of several writes. Source: Hudi's
+    getLatestFileSlices and getLatestMergedFileSlicesBeforeOrOn (1.2.0).
     """
     view, files = state.view, state.view.files
-    visible = np.flatnonzero(view.is_visible & (view.file_counts > 0) & view.is_live)
-    is_last = np.append(np.diff(view.group[visible]) != 0, True)[: len(visible)]
-    newest = visible[is_last]
-    place = np.full(len(view), NO_HOLDER, np.int64)
-    place[newest] = np.arange(len(newest))
+    newest, place = _place_slices(view)
     of_row = place[view.row_slice]
-    bases = np.flatnonzero((files.kind == FileKind.BASE) & (of_row >= 0))
+    is_base = (files.kind == FileKind.BASE) & ~view.is_phantom[view.row_slice]
+    bases = np.flatnonzero(is_base & (of_row >= 0))
     base_row = np.full(len(newest), NO_HOLDER, np.int64)
     base_row[of_row[bases]] = bases  # the last name wins if a task wrote a file twice
     is_log = (files.kind == FileKind.LOG) & (of_row >= 0)
@@ -93,6 +92,24 @@ def find_candidates(state: TableState) -> CandidateSlices:
         holder=holder[group],
         holders=holders,
     )
+
+
+def _place_slices(view: FileView) -> tuple[Integers, Integers]:
+    """Return the newest slices with files, and the place among them of every slice, -1 for none.
+
+    What a pending compaction is going to fill has the place of the slice that it compacts.
+    """
+    visible = np.flatnonzero(view.is_visible & (view.file_counts > 0) & view.is_live)
+    is_waiting = view.is_phantom & (view.rank == 0)
+    settled = visible[~is_waiting[visible]]
+    begun = visible[is_waiting[visible] & ~np.isin(view.group[visible], view.group[settled])]
+    some = np.sort(np.concatenate([settled, begun]))
+    newest = some[np.append(np.diff(view.group[some]) != 0, True)[: len(some)]]
+    place = np.full(len(view), NO_HOLDER, np.int64)
+    place[newest] = np.arange(len(newest))
+    waiting = visible[is_waiting[visible]]
+    place[waiting] = np.searchsorted(view.group[newest], view.group[waiting])
+    return newest, place
 
 
 def make_slice_keys(slices: CandidateSlices) -> Any:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.planners.picture import TablePicture
 from reconciler.plans.model import Observed, PendingInstant
+from reconciler.state.current_files import mark_read_files
 
 
 def describe_state(picture: TablePicture) -> Observed:
     """Return the version, the instants and the files of a table, for its plan."""
     state, view, small = picture.state, picture.view, picture.file_sizes.small
     files, timeline = state.files, state.timeline
-    is_read = (view.is_newest & view.is_live)[view.row_slice] & (files.kind == FileKind.BASE)
+    is_read = mark_read_files(view) & (files.kind == FileKind.BASE)
     completed = [i.requested for i in timeline.instants if i.is_completed]
     return Observed(
         table_version=state.table_version,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from reconciler.arrays import Integers, sort_unique, to_arrow
+from reconciler.arrays import Integers, Mask, sort_unique, to_arrow
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.hudi.files.view import FileView
 
@@ -23,6 +23,16 @@ def find_newest_bases(view: FileView) -> Integers:
     one = np.full(len(view), -1, np.int64)
     one[view.row_slice[bases]] = bases
     return np.sort(one[one >= 0])
+
+
+def mark_read_files(view: FileView) -> Mask:
+    """Return a mask of the view's files: those of the slices that a current read uses.
+
+    A base file that a pending compaction is writing is none of them.
+    """
+    is_begun = (view.files.kind == FileKind.BASE) & view.is_phantom[view.row_slice]
+    is_read: Mask = view.is_current[view.row_slice] & ~is_begun
+    return is_read
 
 
 def find_newest_logs(view: FileView) -> Integers:

@@ -21,6 +21,7 @@ from reconciler.planners.savepoint_costs import find_costs
 from reconciler.plans.model import Observed, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
 from reconciler.spec.model import Concurrency, TableSpec
+from reconciler.state.current_files import mark_read_files
 from reconciler.state.extra_metadata import PLAN_DIGEST
 from reconciler.state.model import Savepoint, TableState
 from reconciler.status.conditions import (
@@ -75,8 +76,7 @@ def table_status(
     """
     if state is None or plan.error is not None or plan.observed is None:
         return _unreadable_status(spec, plan)
-    view = state.view
-    is_read = (view.is_newest & view.is_live)[view.row_slice]
+    is_read = mark_read_files(state.view)
     sync, because = _sync_state(spec, plan)
     concurrency = spec.concurrency or Concurrency()
     pending = _pending_instants(state, plan, concurrency)

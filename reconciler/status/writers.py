@@ -19,6 +19,7 @@ from reconciler.hudi.timeline.instant import parse_instant
 from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.plans.model import Note
 from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
+from reconciler.state.current_files import mark_read_files
 from reconciler.state.extra_metadata import PLAN_DIGEST
 from reconciler.state.model import CompletedClean, TableState
 from reconciler.units import format_duration, format_size
@@ -102,7 +103,7 @@ def _newest_files(state: TableState, writes: Sequence[PastWrite]) -> _NewestFile
     known = np.array(
         [code[by_instant[i]] if i in by_instant else -1 for i in files.instants], np.int64
     )
-    is_read = (state.view.is_newest & state.view.is_live)[state.view.row_slice]
+    is_read = mark_read_files(state.view)
     rows = np.flatnonzero(is_read & (files.kind == FileKind.BASE))
     operation = known[files.instant[rows]] if len(known) else np.zeros(0, np.int64)
     rows, operation = rows[operation >= 0], operation[operation >= 0]

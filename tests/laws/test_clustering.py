@@ -192,14 +192,25 @@ def test_every_slice_is_in_one_group_or_kept_with_a_reason(state, clustering, se
 @LAW
 @given(sized_tables(), clusterings())
 def test_slices_are_the_newest_of_every_live_group(state, clustering):
-    """The independent implementation of the laws of cleaning finds the same slices."""
+    """The independent implementation of the laws of cleaning finds the same slices.
+
+    What a pending compaction has begun to write is in none.
+    """
     decision = plan_clustering(make_spec(clustering), state, KnownStatistics())
     completions = None if state.table_version < 8 else state.completions
+    waiting = {
+        (op.partition, op.file_id): op.instant
+        for op in state.compactions
+        if op.action is Action.COMPACTION
+    }
     expected = {}
     for group, slices in group_slices(state, completions).items():
-        newest = next((s for s in slices if s.files), None)
+        begun = waiting.get(group)
+        settled = slices[1:] if slices and slices[0].key == begun else slices
+        newest = next((s for s in (*settled, *slices) if s.files), None)
         if group not in state.replaced and newest is not None:
-            expected[group] = sorted(n for n in newest.files if not n.startswith("."))[-1:]
+            bases = sorted(n for n in newest.files if not n.startswith("."))
+            expected[group] = [] if newest.key == begun else bases[-1:]
     found = decision.candidates
     files = found.view.files
     ids, names = files.group_id.to_pylist(), files.name.to_pylist()
