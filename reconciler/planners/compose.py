@@ -164,7 +164,7 @@ def _build_plan(picture: TablePicture, parts: _TableParts) -> TablePlan:
         drift=_collect_drift(picture, parts),
         steps=parts.steps,
         kept=parts.clean.kept,
-        predictions=_choose_predictions(parts),
+        predictions=_predict_reads(picture.state, parts),
         impact=_measure_impact(picture.state, parts.is_removed, parts.applied_steps),
         layout=parts.cluster.layout if parts.cluster else None,
         other_savepoints=parts.others,
@@ -303,13 +303,13 @@ def _collect_warnings(
     )
 
 
-def _choose_predictions(parts: _TableParts) -> tuple[Mapping[str, Any], ...]:
-    """Return the predictions that match the plan: without a cluster step nothing changes."""
-    if parts.forecast is None:
+def _predict_reads(state: TableState, parts: _TableParts) -> tuple[Mapping[str, Any], ...]:
+    """Return the predictions that match the steps: without a rewrite nothing changes."""
+    if parts.forecast is None or state.forecast_input is None:
         return ()
-    if parts.cluster is None or parts.cluster.step is None:
-        return parts.forecast.predictions_unchanged
-    return parts.forecast.predictions
+    from reconciler.planners.prediction.planned_reads import predict_plan  # noqa: PLC0415 (few)
+
+    return predict_plan(parts.forecast, state.forecast_input, parts.steps)
 
 
 def _forecast_queries(picture: TablePicture) -> Forecast:

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from reconciler.arrays import Codes, Integers, Mask, to_arrow, to_numpy
 from reconciler.hudi.files.names import LogName
 from reconciler.hudi.files.table_files import FileKind
-from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, find_group_codes
+from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.hudi.timeline.instant import Action
+from reconciler.state.current_files import find_committed_instants
 from reconciler.state.model import TableState
 
 NO_HOLDER = -1
@@ -75,7 +76,7 @@ def find_candidates(state: TableState) -> CandidateSlices:
     base_row = np.full(len(newest), NO_HOLDER, np.int64)
     base_row[of_row[bases]] = bases  # the last name wins if a task wrote a file twice
     is_log = (files.kind == FileKind.LOG) & (of_row >= 0)
-    logs = np.flatnonzero(is_log & _is_committed(state, view)[files.instant])
+    logs = np.flatnonzero(is_log & find_committed_instants(state)[files.instant])
     log_row = _sort_logs(logs, of_row, view)
     holder, holders = _find_holders(state, view)
     group = view.group[newest]
@@ -155,16 +156,6 @@ def _sum_by_slice(which: Integers, values: Integers, count: int) -> Integers:
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
     bounds = np.searchsorted(which, np.arange(count + 1))
     return np.diff(ends[bounds])
-
-
-def _is_committed(state: TableState, view: FileView) -> Mask:
-    """Return per instant of the files whether a log file of it has committed rows, or may have."""
-    instants = view.files.instants
-    if state.table_version < LOGS_BY_COMPLETION:
-        return np.ones(len(instants), np.bool_)
-    start = state.timeline.start or ""
-    done = {instant.requested for instant in state.timeline.commits}
-    return np.array([i in done or i < start for i in instants], np.bool_)
 
 
 def _find_holders(state: TableState, view: FileView) -> tuple[Codes, tuple[tuple[str, str], ...]]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reconciler.arrays import Integers, Mask, sort_unique, to_arrow
 from reconciler.hudi.files.table_files import FileKind, TableFiles
-from reconciler.hudi.files.view import FileView
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView
+
+if TYPE_CHECKING:
+    from reconciler.state.model import TableState
 
 
 def find_newest_bases(view: FileView) -> Integers:
@@ -38,6 +42,16 @@ def mark_read_files(view: FileView) -> Mask:
 def find_newest_logs(view: FileView) -> Integers:
     """Return the log files that a current read merges, as ascending rows of the view's files."""
     return np.flatnonzero((view.files.kind == FileKind.LOG) & view.is_current[view.row_slice])
+
+
+def find_committed_instants(state: TableState) -> Mask:
+    """Return per instant of the files whether a log file of it has committed rows, or may have."""
+    instants = state.files.instants
+    if state.table_version < LOGS_BY_COMPLETION:
+        return np.ones(len(instants), np.bool_)
+    start = state.timeline.start or ""
+    done = {instant.requested for instant in state.timeline.commits}
+    return np.array([i in done or i < start for i in instants], np.bool_)
 
 
 def list_current_partitions(view: FileView) -> list[str]:

@@ -112,6 +112,14 @@ def build_file_keys(state: TableState, rows: Integers) -> FileKeys:
     )
 
 
+def read_published_index(storage: Storage, columns: tuple[str, ...]) -> FileIndex | None:
+    """Return the newest readable index of a table in some columns, whatever its spec declares.
+
+    Raises StorageError, and NotFoundError if a version was deleted meanwhile.
+    """
+    return _read_newest_version(storage, list_versions(storage), columns).index
+
+
 @dataclass(frozen=True, slots=True)
 class _ReadVersion:
     """The newest version that can be read, and those that cannot."""

@@ -158,6 +158,7 @@ def named_files(draw: Any) -> NamedFiles:
 
 
 deleted = st.lists(partitions, max_size=3, unique=True).map(lambda p: tuple(sorted(p)))
+WHEN = ("Before", "After")
 _groups = st.lists(
     st.fixed_dictionaries(
         {
@@ -398,6 +399,10 @@ file_sizes = st.builds(
         partitions=st.lists(insert_forecasts(texts), max_size=2).map(tuple),
     ),
 )
+merging = st.fixed_dictionaries(
+    {f"{what}{when}": counts for what in ("slices", "logFiles", "logBytes") for when in WHEN}
+    | {f"rows{when}": st.none() | counts for when in WHEN}
+)
 tables = st.builds(
     TablePlan,
     name=st.just(""),
@@ -433,7 +438,8 @@ tables = st.builds(
                 "bytesBefore": counts,
                 "bytesAfter": counts,
                 "error": st.floats(0, 1),
-            }
+            },
+            optional={"merging": merging},
         ),
         max_size=2,
     ).map(tuple),

@@ -45,8 +45,7 @@ class LogFigures:
 
     def estimate_written(self) -> Integers:
         """Return about how many bytes the new base file of each slice has."""
-        of_logs = (self.slices.logs * _BASE_SHARE_OF_LOGS).astype(np.int64)
-        return np.where(self.slices.has_base, self.slices.base, of_logs)
+        return estimate_base_bytes(self.slices)
 
     def count_io(self, target_bytes: int) -> Integers:
         """Return the bytes that compacting each slice reads and writes, as Hudi counts them.
@@ -57,6 +56,12 @@ class LogFigures:
         written = np.where(self.slices.has_base, self.slices.base, target_bytes)
         io: Integers = self.slices.bytes + written
         return io
+
+
+def estimate_base_bytes(slices: CandidateSlices) -> Integers:
+    """Return about how many bytes the base file of each slice has once it is compacted."""
+    of_logs = (slices.logs * _BASE_SHARE_OF_LOGS).astype(np.int64)
+    return np.where(slices.has_base, slices.base, of_logs)
 
 
 def measure_logs(state: TableState) -> LogFigures:

@@ -1,7 +1,8 @@
 """Measure what the declared queries read today and find the queries over ``maxScan``; pure.
 
 A query reads a slice unless the statistics of its base file or the values in its partition path
-exclude it. Slices with log files or without statistics are always read.
+exclude it. A slice with log files is read unless statistics exclude these too (``log_skips``), and
+one without statistics is always read.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
 from reconciler.planners.cluster.clustering_input import MaxScanDemand
 from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.planners.prediction.file_reads import FileReads, add_partition_values, find_reads
+from reconciler.planners.prediction.log_skips import find_skipped_slices
 from reconciler.spec.model import Query, TableSpec
 from reconciler.state.sampling.model import ForecastInput
 
@@ -38,6 +40,11 @@ class CurrentReads:
     table_bytes: int
 
     @property
+    def wheres(self) -> tuple[str, ...]:
+        """Return the predicates of the queries."""
+        return tuple(query.where for query in self.queries)
+
+    @property
     def exceeding(self) -> Integers:
         """Return the positions of the queries that read more than their ``maxScan``."""
         limits = [np.inf if q.max_scan is None else q.max_scan for q in self.queries]
@@ -56,16 +63,21 @@ def measure_reads(
     if index is None:
         return None
     where = tuple(query.where for query in spec.queries)
-    sizes, has_logs = candidates.bytes, candidates.logs > 0
+    sizes = candidates.bytes
+    log_files = np.bincount(candidates.log_slice, minlength=len(candidates))
+    has_logs = log_files > 0
 
     def read(is_able: Mask) -> FileReads:
-        slices = _slice_index(forecast_input, index, candidates, is_able)
+        slices = build_slice_index(forecast_input, index, candidates, is_able)
         return find_reads(
             where, slices, sizes, schema=forecast_input.schema, zone=forecast_input.zone
         )
 
     reads = read(candidates.has_base & ~has_logs)
     by_base = read(candidates.has_base).kept if has_logs.any() else reads.kept
+    is_there = candidates.has_base | has_logs
+    kept = reads.kept & is_there & ~find_skipped_slices(where, forecast_input, candidates)
+    reads = FileReads(kept=kept, files=kept.sum(axis=1), bytes=kept @ sizes)
     return CurrentReads(
         queries=spec.queries, reads=reads, kept_by_base=by_base, table_bytes=int(sizes.sum())
     )
@@ -96,7 +108,7 @@ def format_percent(share: float) -> str:
     return f"{float(f'{share * 100:.2g}'):g} %"
 
 
-def _slice_index(
+def build_slice_index(
     forecast_input: ForecastInput,
     index: FileIndex,
     candidates: CandidateSlices,

@@ -13,7 +13,7 @@ from typing import Any, Final
 from reconciler.layout.curves.row_layout import needed_sample_rows
 from reconciler.planners.cluster.clustering_input import MaxScanDemand, SimulatedGains
 from reconciler.planners.cluster.planner import ClusteringDecision, decide_clustering
-from reconciler.planners.newest_slices import find_candidates
+from reconciler.planners.newest_slices import CandidateSlices, find_candidates
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.prediction.current_reads import CurrentReads, find_demand, measure_reads
 from reconciler.planners.prediction.group_benefit import GroupBenefit, find_past_result
@@ -43,7 +43,8 @@ class Forecast:
     ``decision``: None if no rewrite is declared. ``predictions``: those of a plan with a rewrite;
     ``predictions_unchanged``: those without. ``findings``: queries over their ``maxScan``.
     ``sample_warnings``: only for a plan with clustering. ``sampled``: the sample behind the
-    predictions, or None.
+    predictions, or None. ``current``, ``slices``: what queries read of which slices today, None if
+    it is unknown.
     """
 
     decision: ClusteringDecision | None = None
@@ -53,6 +54,8 @@ class Forecast:
     warnings: tuple[Note, ...] = ()
     sample_warnings: tuple[Note, ...] = ()
     sampled: Sampled | None = None
+    current: CurrentReads | None = None
+    slices: CandidateSlices | None = None
 
 
 def choose_samples(
@@ -101,7 +104,13 @@ def forecast_queries(picture: TablePicture) -> Forecast:
         same = build_predictions(current, None)
         report = QueryReport(current=current, forecast_input=forecast_input)
         notes = (*warnings, *report.warn_of_unreached())
-        return Forecast(predictions=same, predictions_unchanged=same, warnings=notes)
+        return Forecast(
+            predictions=same,
+            predictions_unchanged=same,
+            warnings=notes,
+            current=current,
+            slices=candidates,
+        )
     context = ForecastContext(picture, forecast_input, current)
     return _forecast_clustering(context, decision, warnings)
 
@@ -145,6 +154,8 @@ def _forecast_clustering(
         warnings=(*warnings, *report.warn_of_unreached()),
         sample_warnings=(*_warn_of_sample(predicted), *report.warn_of_more_bytes()),
         sampled=describe_sample(sample) if is_rewritten and sample is not None else None,
+        current=context.current,
+        slices=first.candidates,
     )
 
 

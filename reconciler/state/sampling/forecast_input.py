@@ -6,7 +6,7 @@ A planner chooses the files to sample from the statistics, so the caller passes 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -26,6 +26,7 @@ from reconciler.state.sampling.file_statistics import (
     FileStatistics,
     FileStatisticsReader,
 )
+from reconciler.state.sampling.log_facts import LogFactsReader
 from reconciler.state.sampling.model import ForecastInput, SampleRequest
 from reconciler.state.sampling.row_sample import MAX_WHOLE_ROWS, SampleLimits, read_sample
 from reconciler.state.schema import build_table_schema, find_renamed_in_files, read_declared_schema
@@ -54,17 +55,23 @@ def add_forecast_input(
     choose_samples: SampleChooser,
     *,
     only_max_scan: bool = False,
+    with_log_rows: bool = False,
 ) -> TableState:
     """Return the state with its forecast input; unchanged for a spec without queries.
 
-    ``only_max_scan``: read only what decides about steps. If something cannot be read, nothing is
-    predicted; the plan then has a warning and no step changes.
+    ``only_max_scan``: read only what decides about steps. ``with_log_rows``: read rows of log files
+    even if the spec has no compaction block, to know what a compaction writes. If something cannot
+    be read, nothing is predicted; the plan then has a warning and no step changes.
     """
     if (only_max_scan and not _decide_steps(spec)) or not spec.queries:
         return state
+    logs = _LogReading(
+        with_records=not only_max_scan,
+        with_rows=not only_max_scan and (with_log_rows or spec.compaction is not None),
+    )
     try:
         return _read_input(
-            storage, spec, state, partial(choose_samples, only_max_scan=only_max_scan)
+            storage, spec, state, partial(choose_samples, only_max_scan=only_max_scan), logs
         )
     except (ReconcilerError, pa.ArrowException, OSError) as problem:
         because = f"there are no predictions for the declared queries: {problem}"
@@ -72,6 +79,14 @@ def add_forecast_input(
         none = np.zeros(0, np.int64)
         empty = ForecastInput(index=None, rows=none, schema=_NOTHING, warnings=(warning,))
         return state.with_facts(forecast_input=empty)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LogReading:
+    """What to read of log files: see ``LogFactsReader.read``."""
+
+    with_records: bool
+    with_rows: bool
 
 
 def _decide_steps(spec: TableSpec) -> bool:
@@ -91,8 +106,9 @@ def _read_input(
     spec: TableSpec,
     state: TableState,
     choose_samples: Callable[[TableSpec, TableState], Sequence[SampleRequest]],
+    logs: _LogReading,
 ) -> TableState:
-    observed = state.with_facts(forecast_input=_read_statistics(storage, spec, state))
+    observed = state.with_facts(forecast_input=_read_statistics(storage, spec, state, logs))
     assert observed.forecast_input is not None
     groups = choose_samples(spec, observed)
     if not groups or observed.forecast_input.index is None or _is_bootstrapped(storage):
@@ -113,7 +129,9 @@ def _is_bootstrapped(storage: Storage) -> bool:
     return load_properties(storage).bootstrap_base is not None
 
 
-def _read_statistics(storage: Storage, spec: TableSpec, state: TableState) -> ForecastInput:
+def _read_statistics(
+    storage: Storage, spec: TableSpec, state: TableState, log_reading: _LogReading
+) -> ForecastInput:
     properties = load_properties(storage)
     files = find_newest_bases(state.view)
     schema, warnings = _read_schema(storage, properties, state)
@@ -134,6 +152,14 @@ def _read_statistics(storage: Storage, spec: TableSpec, state: TableState) -> Fo
         supplied=frozenset(lacking),
     )
     statistics = telling.read() if schema.names else FileStatistics(index=None, source="")
+    logs, log_warnings = LogFactsReader(
+        storage=storage,
+        properties=properties,
+        state=state,
+        bases=files,
+        columns=query_columns,
+        schema=schema,
+    ).read(with_records=log_reading.with_records, with_rows=log_reading.with_rows)
     declared = spec.clustering.columns if spec.clustering else ()
     wanted = [*declared, *named]
     return ForecastInput(
@@ -145,7 +171,8 @@ def _read_statistics(storage: Storage, spec: TableSpec, state: TableState) -> Fo
         columns=tuple(dict.fromkeys(c for c in wanted if find_type(schema, c) is not None)),
         source=statistics.source,
         damaged=statistics.damaged,
-        warnings=(*warnings, *statistics.warnings),
+        warnings=(*warnings, *statistics.warnings, *log_warnings),
+        logs=logs,
     )
 
 

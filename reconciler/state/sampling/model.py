@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reconciler.arrays import Floats, Integers, Mask
+from reconciler.arrays import Codes, Floats, Integers, Mask
 from reconciler.state.clustering_facts import ReadWarning
 
 if TYPE_CHECKING:
@@ -80,6 +80,40 @@ class SampleRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LogRows:
+    """The merged rows of the log files of some file groups, to know what a compaction writes.
+
+    ``rows``: a pyarrow table in the columns of queries. ``group``: int32 per row, the file group.
+    ``groups``: int32, the file groups whose log files were read.
+    """
+
+    rows: Any
+    group: Codes
+    groups: Codes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LogFacts:
+    """Facts about the log files that a current read merges, an element each.
+
+    ``files``: int64, their rows of the state's files, ascending. ``statistics``: Hudi's bounds by
+    which reads skip log files; None if they skip none. ``indexed``: statistics of the base files of
+    ``ForecastInput.rows`` in the table's own index, by which reads skip slices with log files, and
+    ``is_indexed``: which files are in it; None without. ``records``, ``inserts``: int64, records
+    and deletions in a file, and records of new rows, -1 if unknown. ``sample``: None if no log file
+    was read.
+    """
+
+    files: Integers
+    records: Integers
+    inserts: Integers
+    statistics: FileIndex | None = None
+    indexed: FileIndex | None = None
+    is_indexed: Mask | None = None
+    sample: LogRows | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ForecastInput:
     """Statistics of current base files, and sampled rows of some.
 
@@ -89,7 +123,7 @@ class ForecastInput:
     ``partition_values``: values from partition paths, per column an Arrow array with one element
     per partition of the state's files. ``columns``: columns that a sample must have. ``source``:
     what the statistics were read from. ``damaged``: why footers cannot be read, by row.
-    ``sample`` is None if no rows were read.
+    ``sample`` is None if no rows were read; ``logs`` is None if no slice has log files.
     """
 
     index: FileIndex | None
@@ -102,3 +136,4 @@ class ForecastInput:
     sample: RowSample | None = None
     warnings: tuple[ReadWarning, ...] = ()
     damaged: Mapping[int, str] = field(default_factory=dict)
+    logs: LogFacts | None = None

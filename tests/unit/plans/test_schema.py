@@ -179,7 +179,7 @@ def test_the_schema_is_closed_and_described():
     assert all(node["additionalProperties"] is False for node in objects(SCHEMA))
     optional = {"selection", "layout", "sampled", "gains", "fileSizes", "nextInsert", "step"}
     optional |= {"purpose", "bytesWritten", "date", "writer", "rollback", "appends", "attempt"}
-    optional |= {"purpose", "bytesWritten", "otherSavepoints", "logFiles"}
+    optional |= {"purpose", "bytesWritten", "otherSavepoints", "logFiles", "merging"}
     for node in objects(SCHEMA):
         names, required = set(node["properties"]), set(node["required"])
         assert names - optional <= required <= names
