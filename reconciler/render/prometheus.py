@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from math import inf
 from typing import Any, Final
 
 from reconciler.render import words
 from reconciler.status.conditions import ConditionType
+from reconciler.status.logs import LogStatus, PartitionLogs
 from reconciler.status.model import TableStatus
 
 Labels = Mapping[str, str]
@@ -72,9 +74,11 @@ def _escape_label(text: str) -> str:
 def _format_number(value: float) -> str:
     """Return the shortest text that reads back as the value.
 
-    >>> _format_number(3), _format_number(3.0), _format_number(0.25)
-    ('3', '3', '0.25')
+    >>> _format_number(3), _format_number(3.0), _format_number(0.25), _format_number(inf)
+    ('3', '3', '0.25', '+Inf')
     """
+    if value == inf:
+        return "+Inf"
     return str(int(value)) if value == int(value) else repr(value)
 
 
@@ -126,6 +130,19 @@ def _freed_series(table: TableStatus) -> Iterator[SeriesValue]:
             yield {"savepoint": savepoint.instant}, savepoint.freed_bytes
 
 
+def _log_share_series(find: Callable[[LogStatus], LogStatus | PartitionLogs | None]) -> Series:
+    """Return a function that yields the bytes of log files per byte of base files."""
+
+    def list_series(table: TableStatus) -> Iterator[SeriesValue]:
+        logs = None if table.logs is None else find(table.logs)
+        if logs is not None:
+            none = inf if logs.files else 0.0
+            share = logs.bytes_per_base_byte
+            yield {}, none if share is None else share
+
+    return list_series
+
+
 def _last_apply_series(table: TableStatus) -> Iterator[SeriesValue]:
     at = None if table.last_apply is None else table.last_apply.at
     yield {}, None if at is None else datetime.fromisoformat(at).timestamp()
@@ -161,6 +178,26 @@ _METRICS: Final[Mapping[str, tuple[str, str | Series]]] = {
     "reconciler_earliest_readable_age_seconds": (
         "Age of the earliest write that can still be read as of.",
         "earliest_readable_age_seconds",
+    ),
+    "reconciler_log_files": (
+        "Log files of the newest file slices of a merge-on-read table.",
+        "logs.files",
+    ),
+    "reconciler_log_bytes": (
+        "Bytes of these log files, which a snapshot read merges.",
+        "logs.bytes",
+    ),
+    "reconciler_log_bytes_per_base_byte": (
+        "Bytes of these log files per byte of the newest base files.",
+        _log_share_series(lambda logs: logs),
+    ),
+    "reconciler_log_bytes_per_base_byte_worst_partition": (
+        "The same in the partition where it is greatest; absent without log files.",
+        _log_share_series(lambda logs: logs.worst),
+    ),
+    "reconciler_oldest_log_age_seconds": (
+        "Age of the oldest of these log files; absent if there is none or it is unknown.",
+        "logs.oldest_age_seconds",
     ),
     "reconciler_active_commits": (
         "Completed commits on the active timeline; it grows if archiving stalls.",

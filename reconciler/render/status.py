@@ -11,6 +11,7 @@ from reconciler.plans import encode
 from reconciler.plans.model import Note, Selection
 from reconciler.render import words
 from reconciler.render.cluster_result import describe_measured_query
+from reconciler.render.log_status import log_lines
 from reconciler.render.savepoints import describe_savepoint
 from reconciler.render.terminal import Terminal
 from reconciler.status.index import IndexStatus
@@ -114,6 +115,8 @@ def _table_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
         return  # the table could not be read
     yield from _reach_lines(table, terminal)
     yield from _file_lines(table, terminal)
+    if table.logs is not None and table.logs.files:
+        yield from log_lines(table.logs, terminal)
     if table.orphans is not None:
         yield from _orphan_lines(table.orphans, terminal)
     if table.layout is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.hudi.codecs.avro_binary import decoding
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from reconciler.storage.api import Storage
 
 _SIZES: Final = CommitProjection(stat_fields=(("path", TEXT), ("fileSizeInBytes", COUNT)))
+_PATHS: Final = CommitProjection(stat_fields=(("path", TEXT),))
 _RECORDS: Final = CommitProjection(
     stat_fields=(
         ("path", TEXT),
@@ -136,19 +138,47 @@ def _read_stats(
     if not among:
         return
     first = min(map(_get_instant, among))
-
-    def read(entry: TimelineFile) -> list[tuple[_Write, LogFile, Mapping[str, Any]]]:
-        found = []
-        data, path = read_instant_file(storage, properties, entry)
-        with decoding(path, "the write statistics"):
-            record = wanted.read(data, path)
-            write = _Write(entry.instant.requested, (record.get("operationType") or "").upper())
-            for folder, stats in (record.get("partitionToWriteStats") or {}).items():
-                for stat in stats or ():
-                    key = (folder, str(stat.get("path") or "").rpartition("/")[2])
-                    if key in among:
-                        found.append((write, key, stat))
-        return found
-
+    read = partial(_read_write, storage, properties, among=among, wanted=wanted)
     for some in run_parallel(read, timeline.completed_files(COMMITS, first), parallelism=at_once):
         yield from some
+
+
+def _read_write(
+    storage: Storage,
+    properties: TableProperties,
+    entry: TimelineFile,
+    among: Collection[LogFile],
+    wanted: CommitProjection,
+) -> list[tuple[_Write, LogFile, Mapping[str, Any]]]:
+    """Return the write statistics that one write has of some log files."""
+    found = []
+    data, path = read_instant_file(storage, properties, entry)
+    with decoding(path, "the write statistics"):
+        record = wanted.read(data, path)
+        write = _Write(entry.instant.requested, (record.get("operationType") or "").upper())
+        for folder, stats in (record.get("partitionToWriteStats") or {}).items():
+            for stat in stats or ():
+                key = (folder, str(stat.get("path") or "").rpartition("/")[2])
+                if key in among:
+                    found.append((write, key, stat))
+    return found
+
+
+def find_first_write(
+    storage: Storage,
+    properties: TableProperties,
+    timeline: Timeline,
+    among: Collection[LogFile],
+    *,
+    most: int,
+) -> str | None:
+    """Return the first completed write of the active timeline to one of these log files.
+
+    None if no write tells of them, or if it is not one of the ``most`` first that may have written
+    to them; these are read one by one. Raises as ``read_log_sizes`` does.
+    """
+    first = min(map(_get_instant, among), default="")
+    for entry in timeline.completed_files(COMMITS, first)[:most]:
+        if _read_write(storage, properties, entry, among, _PATHS):
+            return entry.instant.requested
+    return None

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from reconciler.state.clustering_facts import ClusteringFacts, RecentWrites
     from reconciler.state.index_state import IndexState
     from reconciler.state.metadata_differences import MetadataVerification
+    from reconciler.state.oldest_log import OldestLog
     from reconciler.state.orphan_facts import OrphanFacts
     from reconciler.state.sampling.model import ForecastInput
 
@@ -262,6 +263,7 @@ class _Facts(TypedDict, total=False):
     orphan_facts: OrphanFacts | None
     archival: ArchivalFacts | None
     metadata_verification: MetadataVerification | None
+    oldest_log: OldestLog | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -290,7 +292,7 @@ class TableState:
     clusterings, if it has ``concurrency.pending``. ``pending_rollbacks``: if it has one of both.
     ``foreign_compactions``: likewise pending compactions and log compactions of other writers.
     ``orphan_facts``: None if nobody asked for orphan files.
-    ``archival``: None if the spec has no timeline block.
+    ``archival``: None if the spec has no timeline block. ``oldest_log``: None if unknown or unread.
     """
 
     location: str
@@ -334,6 +336,7 @@ class TableState:
     pending_rollbacks: tuple[PendingRollback, ...] = ()
     orphan_facts: OrphanFacts | None = None
     archival: ArchivalFacts | None = None
+    oldest_log: OldestLog | None = None
 
     @cached_property
     def view(self) -> FileView:

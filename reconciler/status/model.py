@@ -13,6 +13,7 @@ from reconciler.plans.model import Note
 from reconciler.state.measured_queries import MeasuredQuery
 from reconciler.status.conditions import ConditionType, TableCondition
 from reconciler.status.index import IndexStatus
+from reconciler.status.logs import LogStatus
 from reconciler.status.orphans import OrphanStatus
 
 SyncState = Literal[
@@ -219,7 +220,8 @@ class TableStatus:
     newest base files, by count. ``active_commits``: completed commits on the active timeline.
     ``layout``: None if the spec has no clustering block; ``index``: None if it has no index block.
     ``writers``: recent work of writers that contradicts the spec. ``orphans``: None if nobody
-    looked for them. ``timeline``: None if the spec has no timeline block.
+    looked for them. ``timeline``: None if the spec has no timeline block. ``logs``: None for a
+    copy-on-write table.
     """
 
     name: str
@@ -255,6 +257,7 @@ class TableStatus:
     writers: tuple[Note, ...] = ()
     orphans: OrphanStatus | None = None
     timeline: TimelineStatus | None = None
+    logs: LogStatus | None = field(default=None, metadata={"optional": True})
 
     def condition(self, type: ConditionType) -> TableCondition | None:  # noqa: A002 (its name)
         """Return the condition of that type; None if the status has none."""

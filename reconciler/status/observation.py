@@ -44,6 +44,10 @@ def observe_for(
         from reconciler.verification.verify import add_metadata_verification  # noqa: PLC0415 (few specs declare it)
 
         state = add_metadata_verification(storage, spec, state, only_listing=not is_planned)
+    if purpose == "status" and state.is_merge_on_read:
+        from reconciler.state.oldest_log_reader import find_oldest_log  # noqa: PLC0415 (few tables)
+
+        state = state.with_facts(oldest_log=find_oldest_log(storage, state))
     if is_planned and (spec.files is not None or with_simulation):
         from reconciler.state.write_history import add_recent_writes  # noqa: PLC0415 (few specs have files)
 

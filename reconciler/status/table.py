@@ -36,6 +36,7 @@ from reconciler.status.conditions import (
 )
 from reconciler.status.index import index_status
 from reconciler.status.layout import layout_status
+from reconciler.status.logs import log_status
 from reconciler.status.model import (
     CleanStatus,
     LastApply,
@@ -121,6 +122,7 @@ def table_status(
         writers=writers_status(spec, state, writes, missed_by_hudi=missed),
         orphans=orphan_status(spec, state, plan),
         timeline=_timeline_status(spec, state),
+        logs=log_status(state, age),
     )
 
 

@@ -15,6 +15,7 @@ from reconciler.render.status import status_json
 from reconciler.state.measured_queries import MeasuredQuery
 from reconciler.status.conditions import TableCondition
 from reconciler.status.index import IndexStatus
+from reconciler.status.logs import LogStatus, PartitionLogs
 from reconciler.status.model import (
     CleanStatus,
     ClusteringStatus,
@@ -143,6 +144,20 @@ FULL = TableStatus(
         damaged=("it is cut short",),
         hudi_columns=("x",),
     ),
+    logs=LogStatus(
+        slices=1,
+        of_slices=2,
+        files=3,
+        bytes=9,
+        base_bytes=2,
+        bytes_per_base_byte=4.5,
+        worst=PartitionLogs(
+            partition="p=1", files=3, bytes=9, base_bytes=0, bytes_per_base_byte=None
+        ),
+        oldest="1",
+        oldest_age_seconds=None,
+        is_oldest_exact=False,
+    ),
     orphans=OrphanStatus(
         older_than_seconds=86400,
         files=1,
@@ -193,6 +208,8 @@ def test_a_status_matches_the_schema(table):
     ("of", "kind"),
     [
         ("table", TableStatus),
+        ("logs", LogStatus),
+        ("partitionLogs", PartitionLogs),
         ("condition", TableCondition),
         ("lock", LockStatus),
         ("sizeClass", SizeClass),
