@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
@@ -15,6 +16,7 @@ from reconciler.cli.read_options import DEFAULT_ROW_LIMIT, ReadOptions, RowForma
 from reconciler.cli.spark import has_active_session, open_spark_session
 from reconciler.cli.spark_connectors import StoreNeeds
 from reconciler.cli.terminal import find_terminal, log_message, print_result
+from reconciler.reader.merge_report import measure_merging
 from reconciler.reader.open_scan import open_requested_scan
 from reconciler.reader.plain_condition import parse_plain_condition, prune_plainly
 from reconciler.reader.pruning import PrunedScan, keep_all
@@ -50,6 +52,7 @@ def print_explanation(work: TableRead, options: ReadOptions) -> None:
         row_groups=groups,
         damaged=find_short_logs(storage, pruned.kept),
     )
+    report = replace(report, merging=measure_merging(storage, pruned.kept))
     if options.format is RowFormat.JSON:
         print_result(read_report.explanation_json(report))
     else:

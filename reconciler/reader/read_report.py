@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from reconciler import canonical_json
 from reconciler.arrays import to_arrow, to_numpy
+from reconciler.reader.merge_report import MergeReport
 from reconciler.reader.model import PythonReason, find_python_reasons
 from reconciler.reader.pruning import PrunedScan
 from reconciler.reader.request import ReadArguments
@@ -61,6 +62,7 @@ class ReadReport:
     ``stages``: what is left after each; ``decided``: every slice's decision; ``row_groups``: counts
     in the slices that are read, None if none is skipped. ``index``: the index file that was read,
     below the table; ``problems``: why something was not used. ``damaged``: truncated log files.
+    ``merging``: what is merged, None if no log file is read.
     """
 
     table: str
@@ -85,6 +87,7 @@ class ReadReport:
     index: str | None = None
     problems: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
+    merging: MergeReport | None = field(default=None, metadata={"optional": True})
 
     def to_document(self) -> dict[str, Any]:
         """Return the report as a JSON object."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler import canonical_json
+from reconciler.reader.merge_report import MergeReport
 from reconciler.reader.read_report import ReadReport, ReadStage
 from reconciler.reader.row_group_counts import RowGroupCounts
 from reconciler.render import words
@@ -47,10 +48,35 @@ def _report_lines(report: ReadReport, terminal: Terminal) -> Iterator[str]:
     yield from terminal.item("through Python", words.format_count(report.python_slices, "slice"))
     for group in report.through_python:
         yield from terminal.detail(f"{words.format_count(group.slices, 'slice')}: {group.because}")
+    if report.merging is not None:
+        yield from terminal.item("merging", _describe_merging(report.merging))
     for sentence in report.damaged:
         yield from terminal.item("damaged", sentence)
     if report.where is not None:
         yield from _skipping_lines(report, terminal)
+
+
+def _describe_merging(merging: MergeReport) -> str:
+    """Return what is merged: base files and whole log files, with their rows if they are known."""
+    slices = words.format_count(merging.slices, "slice")
+    logs = _format_rows(
+        _format_amount(merging.log_files, "log file", merging.log_bytes), merging.log_records
+    )
+    if not merging.base_files:
+        return f"{slices} without base files: {logs}, read whole"
+    base = _format_rows(
+        _format_amount(merging.base_files, "base file", merging.base_bytes), merging.base_rows
+    )
+    return f"{slices}: {base} with {logs}, read whole"
+
+
+def _format_rows(amount: str, rows: int | None) -> str:
+    """Return an amount with the number of rows in its brackets.
+
+    >>> _format_rows("2 log files (2.0 KiB)", 12), _format_rows("2 log files (2.0 KiB)", None)
+    ('2 log files (2.0 KiB, 12 rows)', '2 log files (2.0 KiB)')
+    """
+    return amount if rows is None else f"{amount[:-1]}, {words.format_count(rows, 'row')})"
 
 
 def _skipping_lines(report: ReadReport, terminal: Terminal) -> Iterator[str]:

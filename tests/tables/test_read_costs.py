@@ -15,6 +15,7 @@ import reconciler
 from reconciler.cli.run_read import prune_plainly
 from reconciler.file_slices.merge.merge_counts import MergeCounts
 from reconciler.file_slices.merge.slice_reader import SliceReadOptions, read_slice
+from reconciler.reader.merge_report import measure_merging
 from reconciler.reader.model import ReadRequest
 from reconciler.reader.open_scan import open_scan
 from reconciler.reader.plain_condition import parse_plain_condition
@@ -124,6 +125,7 @@ def read_really(path, where):
     assert predicate is not None
     kept = prune_plainly(scan, predicate, storage).kept
     options = SliceReadOptions(rules=scan.rules, schema=scan.table_schema, committed=scan.committed)
+    explained = measure_merging(storage, kept)
     storage.calls.clear()
     rows = 0
     for row in range(len(kept.slices)):
@@ -137,12 +139,24 @@ def read_really(path, where):
     sizes = {one: (path / one).stat().st_size for one in opened}
     merged = [row for row, has in enumerate(kept.has_logs.tolist()) if has]
     assert logs <= {one for call in storage.calls if call.method == "read" for one in call.paths}
-    return {
-        "files": len(kept.slices),
-        "bytes": sum(sizes.values()),
+    really = {
         "slices": len(merged),
         "logFiles": len(logs),
         "logBytes": sum(sizes[one] for one in logs),
+        "rows": rows,
+    }
+    assert explained is None or really == read_explanation(explained, rows)
+    return {"files": len(kept.slices), "bytes": sum(sizes.values()), **really}
+
+
+def read_explanation(merging, rows):
+    """Return what ``read --explain`` says; ``rows``: what counts if it does not know them."""
+    if merging.log_records is not None:
+        rows = merging.base_rows + merging.log_records
+    return {
+        "slices": merging.slices,
+        "logFiles": merging.log_files,
+        "logBytes": merging.log_bytes,
         "rows": rows,
     }
 
