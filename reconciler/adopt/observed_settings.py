@@ -1,4 +1,4 @@
-"""Settings that show on a table: clustering and file sizes. Pure.
+"""Settings that show on a table: clustering, file sizes and log files. Pure.
 
 Options of writers are not on storage, so the rest stays unknown.
 """
@@ -14,8 +14,10 @@ import numpy as np
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.plans import RequestedReplace
+from reconciler.planners.newest_slices import find_candidates
 from reconciler.state.clustering_layout import LAYOUT_KEY, ClusteringLayout
 from reconciler.state.current_files import mark_read_files
+from reconciler.state.model import TableState
 
 _CURVE: Final = "hoodie.layout.optimize.strategy"
 _CURVES: Final = {"linear": "linear", "zorder": "z-order", "hilbert": "hilbert"}
@@ -46,6 +48,17 @@ class ObservedSizes:
     files: int
     common_size: int
     largest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedLogs:
+    """The log files of the newest slices: in ``slices`` of ``of_slices``; sizes in bytes."""
+
+    slices: int
+    of_slices: int
+    files: int
+    bytes: int
+    base_bytes: int
 
 
 def observe_clustering(plans: Iterable[tuple[str, RequestedReplace]]) -> ObservedClustering | None:
@@ -84,4 +97,19 @@ def observe_sizes(view: FileView) -> ObservedSizes | None:
     rank = -(-len(ordered) * 95 // 100) - 1  # not np.percentile: take the size of a file
     return ObservedSizes(
         files=len(ordered), common_size=int(ordered[rank]), largest=int(ordered[-1])
+    )
+
+
+def observe_logs(state: TableState) -> ObservedLogs | None:
+    """Return the log files of the newest slices; None if there are none."""
+    slices = find_candidates(state)
+    files = np.bincount(slices.log_slice, minlength=len(slices))
+    if not files.any():
+        return None
+    return ObservedLogs(
+        slices=int((files > 0).sum()),
+        of_slices=len(slices),
+        files=int(files.sum()),
+        bytes=int(slices.logs.sum()),
+        base_bytes=int(slices.base.sum()),
     )

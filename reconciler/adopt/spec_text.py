@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.adopt.observed_retention import ObservedRetention, RetentionCandidate
-from reconciler.adopt.observed_settings import ObservedClustering, ObservedSizes
+from reconciler.adopt.observed_settings import ObservedClustering, ObservedLogs, ObservedSizes
 from reconciler.plans.timeline_zone import format_offsets
 from reconciler.render import words
 from reconciler.spec.lock_rules import propose_provider
@@ -80,6 +80,7 @@ class Findings:
     environment: str | None = None
     catalog: CatalogTable | None = None
     is_zone_known: bool = False
+    logs: ObservedLogs | None = None
 
 
 def write_spec_text(state: TableState, findings: Findings) -> str:
@@ -95,6 +96,7 @@ def write_spec_text(state: TableState, findings: Findings) -> str:
         *_retention_lines(findings.retention, findings.proposed),
         *_clustering_lines(findings.clustering),
         *_size_lines(findings.sizes),
+        *_log_lines(findings.logs),
         *_lock_lines(findings.path),
     ]
     return "\n".join(lines) + "\n"
@@ -240,6 +242,25 @@ def _size_lines(observed: ObservedSizes | None) -> list[str]:
         "  #   small: ...              # as the writers' hoodie.parquet.small.file.limit",
         "  #   # large: ...            # files above it are split; twice the target if left out",
         "  #   # quiet: 2h             # leave partitions alone that were written more recently",
+    ]
+
+
+def _log_lines(observed: ObservedLogs | None) -> list[str]:
+    """Return comments only: who compacts, and when, are options of the writers."""
+    if observed is None:
+        return []
+    slices = words.format_count(observed.of_slices, "newest file slice")
+    of_base = words.format_size(observed.base_bytes)
+    sentence = (
+        f"{words.format_count(observed.files, 'log file')} of {words.format_size(observed.bytes)} "
+        f"in {words.format_number(observed.slices)} of {slices} wait for a compaction, beside base "
+        f"files of {of_base}. The table does not record when its writers compact. To let apply do "
+        "it instead:"
+    )
+    return [
+        *_comment_lines(sentence),
+        "  # compaction:",
+        "  #   afterDeltaCommits: ...  # as the writers' hoodie.compact.inline.max.delta.commits",
     ]
 
 

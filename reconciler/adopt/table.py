@@ -14,7 +14,7 @@ from reconciler.adopt.observed_retention import (
     RetentionCandidate,
     observe_retention,
 )
-from reconciler.adopt.observed_settings import observe_clustering, observe_sizes
+from reconciler.adopt.observed_settings import observe_clustering, observe_logs, observe_sizes
 from reconciler.adopt.spec_text import Findings, ProposedRetention, write_spec_text
 from reconciler.errors import FormatError, NotFoundError, StorageError
 from reconciler.hudi.load import load_properties, read_instant_file
@@ -107,6 +107,7 @@ def adopt_table(storage: Storage, name: str, options: AdoptionOptions) -> Adopte
         proposed=declared,
         clustering=observe_clustering(_read_clustering_plans(storage, state)),
         sizes=observe_sizes(view),
+        logs=observe_logs(state),
         offsets=_observe_offsets(state),
     )
     kept = None

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from reconciler import canonical_json
 from reconciler.planners.prediction.advice import Advice
+from reconciler.planners.prediction.compaction_advice import CompactionAdvice
 from reconciler.planners.prediction.layout_candidates import (
     LayoutCandidate,
     LayoutTrial,
@@ -20,6 +21,7 @@ from reconciler.render import words
 from reconciler.render.markdown_escape import code_block, code_span, escape_markdown, folded_block
 from reconciler.render.page import Page
 from reconciler.render.terminal import Terminal
+from reconciler.spec.compaction import Compaction
 from reconciler.spec.model import ClusteringTrigger
 
 _MAX_LAYOUTS: Final = 3
@@ -87,9 +89,21 @@ def spec_lines(advice: Advice) -> list[str]:
         if advice.when is not None:
             given = (f"{name}: {value:g}" for name, value in _list_conditions(advice.when).items())
             lines += [f"    when: {{{', '.join(given)}}}"]
+    if advice.compaction is not None and advice.compaction.block is not None:
+        lines += ["  compaction:", *_compaction_lines(advice.compaction.block)]
     if advice.index:
         lines += ["  index:", f"    columns: {_yaml_list(advice.index)}"]
     return ["spec:", *lines] if lines else []
+
+
+def _compaction_lines(block: Compaction) -> Iterator[str]:
+    yield f"    afterDeltaCommits: {block.after_delta_commits}"
+    if (share := _get_log_share(block)) is not None:
+        yield f"    when: {{logShareAbove: {share:g}}}"
+
+
+def _get_log_share(block: Compaction) -> float | None:
+    return block.when.log_share_above if block.when is not None else None
 
 
 def _list_conditions(when: ClusteringTrigger) -> Mapping[str, float]:
@@ -144,6 +158,9 @@ def _table_lines(table: Advice, terminal: Terminal) -> Iterator[str]:
     proposal = spec_lines(table)
     label = "proposed" if table.best is not None and proposal else "layout"
     yield from terminal.item(terminal.strong(label), table.because)
+    if table.compaction is not None:
+        label = terminal.strong("proposed") if table.adds_compaction else "compaction"
+        yield from terminal.item(label, table.compaction.because)
     if proposal:
         yield from terminal.detail("to commit:")
         yield from (f"      {words.escape_text(line)}" for line in proposal)
@@ -201,6 +218,8 @@ def _describe_candidate(candidate: LayoutCandidate) -> str:
 def _folded_details(table: Advice) -> str:
     lines = list(_table_lines(table, Terminal()))
     head = f"{code_span(table.name)}: {escape_markdown(table.error or table.because)}"
+    if table.compaction is not None and table.adds_compaction:
+        head += f"; {escape_markdown(table.compaction.because)}"
     proposal = spec_lines(table)
     commit = f"\n{code_block(map(words.escape_text, proposal), 'yaml')}" if proposal else ""
     return f"\n{head}\n{commit}{folded_block('figures', code_block(lines, ''))}"
@@ -226,7 +245,19 @@ def _table_document(table: Advice) -> Mapping[str, Any]:
         "tried": [_trial_document(trial, table) for trial in table.trials],
         "proposal": _proposal_document(table),
         "because": table.because,
+        **({} if table.compaction is None else {"compaction": _cost_document(table.compaction)}),
         "notes": to_document(table.notes),
+    }
+
+
+def _cost_document(cost: CompactionAdvice) -> Mapping[str, Any]:
+    """Return what log files cost the queries; the block to declare is in the proposal."""
+    return {
+        "bytes": cost.bytes,
+        "logFiles": cost.log_files,
+        "logBytes": cost.log_bytes,
+        "compactedBytes": cost.compacted_bytes,
+        "because": cost.because,
     }
 
 
@@ -250,6 +281,10 @@ def _proposal_document(table: Advice) -> Mapping[str, Any]:
         more: dict[str, Any] = {"mapping": best.mapping} if _needs_mapping(table) else {}
         more |= {} if table.when is None else {"when": dict(_list_conditions(table.when))}
         proposal["clustering"] = {"columns": list(best.columns), "curve": best.curve, **more}
+    if table.compaction is not None and (block := table.compaction.block) is not None:
+        share = _get_log_share(block)
+        when = {} if share is None else {"when": {"logShareAbove": share}}
+        proposal["compaction"] = {"afterDeltaCommits": block.after_delta_commits, **when}
     if table.index:
         proposal["index"] = {"columns": list(table.index)}
     return proposal

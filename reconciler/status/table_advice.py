@@ -43,14 +43,16 @@ def advise_spec(
 def advise_table(
     storage: Storage, spec: TableSpec, *, observed_ms: int, max_rows: int | None = None
 ) -> Advice:
-    """Return the layout and index columns that the queries of a spec need; the spec has some.
+    """Return the layout, index columns and compaction that the queries of a spec need.
 
     Reads footers, or their entries in indexes, and a sample of at most ``max_rows`` rows. The same
     files give the same advice. Raises StorageError, FormatError, UnsupportedError, BlockedError.
     """
     rows = max_rows or advice.MAX_ROWS
     state = observe(storage, advice.widen_spec(spec), observed_ms=observed_ms)
-    state = add_forecast_input(storage, replace(spec, clustering=None), state, choose_samples)
+    state = add_forecast_input(
+        storage, replace(spec, clustering=None), state, choose_samples, with_log_rows=True
+    )
     draft = advice.draft_advice(TablePicture(spec, state))
     if draft.table is None:
         return draft.advice

@@ -13,6 +13,7 @@ from reconciler.planners.cluster.planner import decide_clustering
 from reconciler.planners.cluster.size_limits import find_split_rule
 from reconciler.planners.newest_slices import find_candidates
 from reconciler.planners.picture import TablePicture
+from reconciler.planners.prediction.compaction_advice import CompactionAdvice, advise_compaction
 from reconciler.planners.prediction.current_reads import measure_reads
 from reconciler.planners.prediction.forecast import describe_sample, forecast_queries
 from reconciler.planners.prediction.layout_candidates import (
@@ -50,7 +51,8 @@ class Advice:
     ``best``: the proposed one; None if none is worth a rewrite; ``because`` gives the reason.
     ``declared``: the layout of the spec. ``when``: the conditions that the spec should have so that
     its plan applies the layout; None if it has them. ``index``: the index columns that the spec
-    should have; empty if it has all of them.
+    should have; empty if it has all of them. ``compaction``: what log files cost the queries; None
+    if they read none.
     """
 
     name: str
@@ -68,11 +70,17 @@ class Advice:
     sampled: Sampled | None = None
     notes: tuple[Note, ...] = ()
     error: str | None = None
+    compaction: CompactionAdvice | None = None
 
     @property
     def has_changes(self) -> bool:
         """Return whether the spec should change."""
-        return self.changes_clustering or bool(self.index)
+        return self.changes_clustering or bool(self.index) or self.adds_compaction
+
+    @property
+    def adds_compaction(self) -> bool:
+        """Return whether the spec should declare a compaction."""
+        return self.compaction is not None and self.compaction.block is not None
 
     @property
     def changes_clustering(self) -> bool:
@@ -130,6 +138,7 @@ def draft_advice(picture: TablePicture) -> AdviceDraft:
         current=tuple(QueryReads(files=files, bytes=size) for files, size in reads),
         files=len(candidates),
         bytes=current.table_bytes,
+        compaction=advise_compaction(picture, current, candidates),
     )
     table = _build_table(picture, candidates, current)
     if not wanted.columns or not (table.outputs > 1).any() or _has_only_buckets(candidates):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.adopt.observed_retention import ObservedRetention, RetentionCandidate
-from reconciler.adopt.observed_settings import ObservedClustering, ObservedSizes
+from reconciler.adopt.observed_settings import ObservedClustering, ObservedLogs, ObservedSizes
 from reconciler.adopt.spec_text import SKELETON, Findings, ProposedRetention, write_spec_text
 from reconciler.spec.load import read_specs
 from reconciler.spec.model import Policy, Retention
@@ -134,6 +134,18 @@ def test_a_clustering_that_records_its_layout_is_proposed_as_it_is():
     )
     assert "not recorded" not in text(clustering=packed)
     assert "curve" not in text(clustering=packed)
+
+
+def test_log_files_are_told_beside_a_compaction_that_is_not_declared(tmp_path):
+    seen = ObservedLogs(slices=2, of_slices=3, files=7, bytes=2048, base_bytes=1024)
+    written = text(logs=seen)
+
+    assert loaded(written, tmp_path).compaction is None
+    assert (
+        "  # 7 log files of 2.0 KiB in 2 of 3 newest file slices wait for a compaction, beside base"
+    ) in written
+    assert "\n  # compaction:\n  #   afterDeltaCommits: ..." in written
+    assert "compaction" not in text()
 
 
 def test_an_unknown_zone_is_asked_for_and_a_given_one_written(tmp_path):

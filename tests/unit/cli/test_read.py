@@ -49,6 +49,8 @@ def test_a_read_is_explained_without_spark(folder, capsys):
         "  by Spark's reader  1 slice\n"
         "  through Python  3 slices\n"
         "      3 slices: log files are merged with the base file\n"
+        "  merging  3 slices: 3 base files (434.6 KiB, 22 rows) with 6 log files\n"
+        "      (6.8 KiB, 12 rows), read whole\n"
     ) == out.replace("v8_mor_part  snapshot", "v8_mor_part\n  snapshot")  # if the path is short
 
 
