@@ -34,8 +34,8 @@ _DIGITS_FROM: Final = 10
 class CompactionAdvice:
     """What log files cost the queries, and the compaction to declare for it.
 
-    ``bytes``: what all queries together read today; ``log_files``, ``log_bytes``: of these, each
-    file counts for every query that reads it. ``compacted_bytes``: what they would read if every
+    ``bytes``: what all queries together read today; ``log_bytes``: of these, from ``log_files`` log
+    files, which several queries may read. ``compacted_bytes``: what they would read if every
     slice that can be were compacted. ``block``: what to declare; None if nothing is worth it, or
     something is declared. ``because``: the reason.
     """
@@ -58,17 +58,17 @@ def advise_compaction(
     costs = merges.count(current.reads.kept)
     if not any(cost.slices for cost in costs):
         return None
+    is_read = current.reads.kept.any(axis=0)
     held = [code for code, (rule, _) in enumerate(slices.holders) if rule in _HOLDERS]
     can_compact = (merges.files > 0) & ~np.isin(slices.holder, held)
     after = predict_compaction(current, forecast_input, slices, merges, can_compact)
     reads = _CompactableReads(current, slices, after)
     found = CompactionAdvice(
         bytes=reads.count_bytes(np.zeros_like(can_compact)),
-        log_files=sum(cost.files for cost in costs),
+        log_files=int(merges.files[is_read].sum()),
         log_bytes=sum(cost.bytes for cost in costs),
         compacted_bytes=reads.count_bytes(can_compact),
     )
-    is_read = current.reads.kept.any(axis=0)
     if not (can_compact & is_read).any():
         return replace(found, because=f"{_describe_reads(found)}; pending work rewrites them")
     if found.bytes <= (1 + MAX_EXTRA) * found.compacted_bytes:
@@ -140,8 +140,8 @@ def _explain_no_step(picture: TablePicture) -> str | None:
 
 
 def _describe_reads(found: CompactionAdvice) -> str:
-    logs = f"{format_bytes(found.log_bytes)} of it in {pluralize(found.log_files, 'log file')}"
-    return f"the queries read {format_bytes(found.bytes)}, {logs}"
+    logs = f"{format_bytes(found.log_bytes)} of it from {pluralize(found.log_files, 'log file')}"
+    return f"the queries together read {format_bytes(found.bytes)}, {logs}"
 
 
 def _describe_cost(found: CompactionAdvice) -> str:

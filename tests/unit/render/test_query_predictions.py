@@ -92,11 +92,11 @@ def test_what_is_left_to_merge_after_a_compaction_follows():
         "      some          4 → 4 files  2.0 KiB → 1.0 KiB ±10 %",
         "        merges 21 log files, 1.6 MiB, into 3 slices (4 000 rows) → 7, 300.0 KiB,",
         "          into 1 slice (900 rows)",
-        "      nothing       1 → 1 file  20 bytes → 11 bytes ±10 %",
+        "      nothing        1 → 1 file  20 bytes → 11 bytes ±10 %",
         "        merges 1 log file, 9 bytes, into 1 slice (12 rows) → nothing",
     ]
     assert shown(both, compacts=True, refusals=(Note("r", "b", step="compact"),))[0] == (
-        "  = queries  with the refused compaction: 2 queries, today → predicted after"
+        "  = queries  with the refused compaction: 2 queries, today → predicted after the"
     )
     assert shown(both, SAMPLED, compacts=True)[:2] == [
         "  = queries  2 queries, today → predicted from 64 of 1 200 row groups (1 000 000",
