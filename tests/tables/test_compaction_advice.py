@@ -93,8 +93,8 @@ def test_log_files_that_cost_less_than_a_fifth_need_no_compaction(tmp_path):
 
     assert advice.compaction.block is None
     assert (
-        "compaction the queries together read 441 KiB, 6.8 KiB of it from 6 log files: 2 % more than "
-        "of compacted slices, 434 KiB; at most 20% more needs no compaction"
+        "compaction the queries together read 441 KiB, 6.8 KiB of it from 6 log files: 2 % more "
+        "than of compacted slices, 434 KiB; at most 20% more needs no compaction"
     ) in text_of(advice)
 
 

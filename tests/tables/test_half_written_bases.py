@@ -21,7 +21,7 @@ from tests.rewrite_jobs import unpack_table
 from tests.selection import long
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
-VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
+VERSIONS = ("0.15.0", long("1.0.2"), "1.2.0")
 HERE = Path(__file__).parent
 MANY = sorted(
     f"{file.relative_to(HERE)}".removesuffix(".zip")

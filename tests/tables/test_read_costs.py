@@ -27,7 +27,7 @@ from tests.applying import apply_here
 from tests.our_compaction import make_spec
 from tests.published_indexes import publish_index
 from tests.rewrite_jobs import unpack_table
-from tests.selection import long
+from tests.selection import long, take_turn
 from tests.storage_wrappers import RecordingStorage
 from tests.table_sessions import write_spec
 from tests.write_runs import WriteRuns, make_rows
@@ -36,8 +36,8 @@ NOW = datetime(2026, 11, 27, tzinfo=UTC)
 #: tables with log files; of an archive with several the one that is named
 TABLES = (
     ("v9_mor_overlap_done", None),
-    ("compacting/0.15.0", "pending"),
     ("compacting/1.0.2", "pending"),
+    long("compacting/0.15.0", "pending"),
     *(
         long(name, None)
         for name in (
@@ -114,13 +114,18 @@ def list_wheres(path):
                 f"{field.name} >= {beyond!r}",
                 f"{field.name} in ({least!r}, {most!r})",
             ]
-    return wheres
+    return take_turn(wheres, of=4)
 
 
-def read_really(path, where):
-    """Return what a read of a table opens for a condition."""
+def open_table(path):
+    """Return a storage that records, and what a read of the table is to open."""
     storage = RecordingStorage(open_storage(str(path)))
-    scan = open_scan(storage, ReadRequest())
+    return path, storage, open_scan(storage, ReadRequest())
+
+
+def read_really(opened, where):
+    """Return what a read of a table opens for a condition."""
+    path, storage, scan = opened
     predicate = parse_plain_condition(where, scan)
     assert predicate is not None
     kept = prune_plainly(scan, predicate, storage).kept
@@ -190,7 +195,8 @@ def test_what_is_predicted_is_what_a_read_opens(name, part, tmp_path):
     table = predict(path, wheres)
     predicted = {one["query"]: read_prediction(one, "Before") for one in table.predictions}
 
-    really = {where: read_really(path, where) for where in wheres}
+    opened = open_table(path)
+    really = {where: read_really(opened, where) for where in wheres}
     for where, one in predicted.items():
         if one["rows"] is None:  # a log compaction has written some, or an archived write
             really[where]["rows"] = None
@@ -206,14 +212,14 @@ def test_what_is_predicted_after_a_compaction_is_what_a_read_opens_then(name, pa
     wheres = list_wheres(path)
     columns = tuple(dict.fromkeys(where.split()[0] for where in wheres))
     publish_index(path, columns)
-    before = predict(path, wheres)
-    plan = reconciler.plan([make_spec(path, more=COMPACT)], now=NOW)
     table = predict(path, wheres, more=COMPACT)
-    result = apply_here(plan)
+    opened = open_table(path)
+    before = [read_really(opened, where) for where in wheres]
+    result = apply_here(reconciler.plan([make_spec(path, more=COMPACT)], now=NOW))
     publish_index(path, columns)
-    off = {}
+    opened, off = open_table(path), {}
     for one in table.predictions:
-        then, really = read_prediction(one, "After"), read_really(path, one["query"])
+        then, really = read_prediction(one, "After"), read_really(opened, one["query"])
         if then["rows"] is None:
             really["rows"] = None
         # a new file has not all values of the old one: log files have deleted or replaced rows
@@ -225,30 +231,28 @@ def test_what_is_predicted_after_a_compaction_is_what_a_read_opens_then(name, pa
 
     assert 0 == result.exit_code
     assert {} == off
-    assert [read_prediction(one, "Before") for one in before.predictions] == [
-        read_prediction(one, "Before") for one in table.predictions
-    ]
+    assert before == [read_prediction(one, "Before") for one in table.predictions]
     assert any(one["merging"]["slicesAfter"] == 0 for one in table.predictions if "merging" in one)
 
 
 def write_trips(folder, version, *, rows):
-    """Write a table in the order of its keys, and update a tenth of its rows three times."""
+    """Write a table in the order of its keys, and update a tenth of its rows twice."""
     runs = WriteRuns(write_spec(folder, version=version, kind="MERGE_ON_READ"))
     runs.clock.ms = int(datetime(2026, 11, 20, tzinfo=UTC).timestamp() * 1000)
     rng = np.random.default_rng(version)
     texts = [f"{number:06x}" for number in rng.integers(0, 1 << 24, rows)]
-    for part, keys in enumerate(np.split(np.arange(rows), 4)):
-        found = [(int(key), f"p{part % 2}", int(key) % 997, texts[key]) for key in keys]
+    for part, keys in enumerate(np.split(np.arange(rows), 2)):
+        found = [(int(key), f"p{part}", int(key) % 997, texts[key]) for key in keys]
         runs.write(make_rows(*found), WriteMode.BULK_INSERT)
-    for turn in range(3):
-        keys = rng.choice(rows // 2, rows // 10, replace=False)
-        found = [(int(k), f"p{k * 4 // rows % 2}", int(k) % 997 + turn, texts[k]) for k in keys]
+    for turn in range(2):
+        keys = rng.choice(rows * 3 // 4, rows // 10, replace=False)
+        found = [(int(k), f"p{k * 2 // rows}", int(k) % 997 + turn, texts[k]) for k in keys]
         runs.write(make_rows(*found), WriteMode.UPSERT)
     return Path(runs.spec.path)
 
 
 @pytest.mark.parametrize(
-    ("version", "rows"), [(9, 4_000), long(6, 4_000), long(8, 4_000), long(9, 200_000)]
+    ("version", "rows"), [(9, 2_000), long(6, 4_000), long(8, 4_000), long(9, 200_000)]
 )
 def test_bytes_after_a_compaction_are_as_predicted_within_the_error(version, rows, tmp_path):
     path = write_trips(tmp_path, version, rows=rows)
@@ -261,13 +265,15 @@ def test_bytes_after_a_compaction_are_as_predicted_within_the_error(version, row
     ]
     publish_index(path, ("id", "ts", "x"))
     table = predict(path, wheres, more=COMPACT)
-    before = [read_really(path, one["query"]) for one in table.predictions]
+    opened = open_table(path)
+    before = [read_really(opened, one["query"]) for one in table.predictions]
     assert before == [read_prediction(one, "Before") for one in table.predictions]
     assert 0 == apply_here(reconciler.plan([make_spec(path, more=COMPACT)], now=NOW)).exit_code
     publish_index(path, ("id", "ts", "x"))
+    opened = open_table(path)
 
     for one, now in zip(table.predictions, before, strict=True):
-        then, really = read_prediction(one, "After"), read_really(path, one["query"])
+        then, really = read_prediction(one, "After"), read_really(opened, one["query"])
         assert abs(then["bytes"] - really["bytes"]) <= one["error"] * then["bytes"]
         assert one["error"] <= 0.15
         assert then["files"] == really["files"]
