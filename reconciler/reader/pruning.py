@@ -19,13 +19,14 @@ from reconciler.index.model import FileIndex
 from reconciler.index.version_store import list_versions
 from reconciler.index.versions import IndexVersion
 from reconciler.reader.log_statistics import find_unmatched_logs
-from reconciler.reader.model import Scan
+from reconciler.reader.model import ReadCondition, Scan
 from reconciler.reader.skipping import (
     SkipDecision,
     decide_by_index,
     decide_by_logs,
     find_slices_with_undecided_logs,
     list_file_columns,
+    mark_matching_partitions,
     mark_read_slices,
     repeat_decision,
 )
@@ -79,6 +80,14 @@ def prune_by_index(scan: Scan, storage: Storage) -> PrunedScan:
         index=index_read.version,
         problems=(*index_read.problems, *([problem] if problem else [])),
     )
+
+
+def mark_reached_slices(storage: Storage, scan: Scan, condition: ReadCondition) -> Mask:
+    """Return a mask of the slices that a read with this condition touches. Raises nothing."""
+    is_in = mark_matching_partitions(scan, condition)[scan.get_numbers("partition")]
+    pruned = prune_by_index(replace(scan, condition=condition), storage)
+    is_reached: Mask = is_in & mark_read_slices(pruned.decisions)
+    return is_reached
 
 
 def widen_to_scan(whole: Scan, is_kept: Mask, index_read: PrunedScan) -> PrunedScan:

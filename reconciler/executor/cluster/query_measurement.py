@@ -15,7 +15,9 @@ import numpy as np
 from reconciler.arrays import Integers, Mask, to_numpy
 from reconciler.executor.cluster.rewrite_job import make_groups
 from reconciler.reader.model import PATH
+from reconciler.reader.pruning import mark_reached_slices
 from reconciler.reader.reached_files import find_reached_files, make_keys
+from reconciler.reader.skipping import parse_condition
 from reconciler.state.measured_queries import QueryMeasurement, parse_predictions
 from reconciler.transaction.paths import resolve_path
 
@@ -102,6 +104,7 @@ class _MeasuredSlices:
     ``partition``: its path. ``base``: the base file's path below the table, None if it has none;
     ``size``: its bytes. ``group``, ``bytes``: as in ``QueryMeasurement``. ``is_examined``: whether
     the statistics of the base file are read, because no log file changes them and the slice stays.
+    ``is_merged``: whether it stays with log files, as the row of the scan.
     """
 
     partition: Sequence[str]
@@ -110,6 +113,7 @@ class _MeasuredSlices:
     group: Integers
     bytes: Integers
     is_examined: Mask
+    is_merged: Mask
 
     @classmethod
     def from_table(cls, work: ClusterWork) -> Self:
@@ -138,6 +142,7 @@ class _MeasuredSlices:
                 ],
                 np.bool_,
             ),
+            is_merged=scan.has_logs & (np.array(group, np.int64) < 0),
         )
 
     @classmethod
@@ -150,6 +155,7 @@ class _MeasuredSlices:
             group=np.array([file.group for file in files], np.int64),
             bytes=size,
             is_examined=np.ones(len(files), np.bool_),
+            is_merged=np.zeros(len(files), np.bool_),
         )
 
 
@@ -175,4 +181,9 @@ def _find_reads(
     reads[:, examined] = find_reached_files(
         session.storage, work.facts.scan, files, wheres, zone=zone, known=known
     )
+    if slices.is_merged.any():
+        scan = work.facts.scan.select_slices(slices.is_merged)
+        for nth, where in enumerate(wheres):
+            condition = parse_condition(where, zone)
+            reads[nth, slices.is_merged] = mark_reached_slices(session.storage, scan, condition)
     return reads
