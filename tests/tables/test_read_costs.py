@@ -27,7 +27,7 @@ from tests.applying import apply_here
 from tests.our_compaction import make_spec
 from tests.published_indexes import publish_index
 from tests.rewrite_jobs import unpack_table
-from tests.selection import long, take_turn
+from tests.selection import examples, long, take_turn
 from tests.storage_wrappers import RecordingStorage
 from tests.table_sessions import write_spec
 from tests.write_runs import WriteRuns, make_rows
@@ -278,3 +278,33 @@ def test_bytes_after_a_compaction_are_as_predicted_within_the_error(version, row
         assert one["error"] <= 0.15
         assert then["files"] == really["files"]
         assert really["bytes"] < now["bytes"] or not now["logFiles"]
+
+
+@pytest.mark.parametrize("turn", range(examples(3, many=200)))
+def test_a_damaged_log_file_or_write_leaves_predictions_without_what_it_tells(turn, tmp_path):
+    name, part = (("v9_mor_part", None), ("compacting/0.15.0", "done"))[turn % 2]
+    path = make_table(name, part, tmp_path)
+    whole = predict(path, ["id = id"], more=COMPACT).predictions
+    rng = np.random.default_rng(turn)
+    logs = sorted(file for file in path.rglob(".*.log.*") if ".hoodie" not in file.parts)
+    writes = sorted((path / ".hoodie").rglob("*.deltacommit"))[1:]
+    chosen = rng.choice([str(file) for file in (logs if turn % 3 else writes)])
+    data = bytearray(Path(chosen).read_bytes())
+    how = ("cut", "flipped", "emptied")[int(rng.integers(3))]
+    at = int(rng.integers(len(data)))
+    if how == "flipped":
+        data[at] ^= 1 << int(rng.integers(8))
+    Path(chosen).write_bytes(data[: {"cut": at, "flipped": len(data), "emptied": 0}[how]])
+    spec = replace(make_spec(path, more=COMPACT), queries=(Query(name="q", where="id = id"),))
+    crashes = []
+    (table,) = reconciler.plan(
+        [spec], now=NOW, on_crash=lambda *crash: crashes.append(crash)
+    ).tables
+
+    assert [] == crashes
+    if table.error is not None:
+        assert Path(chosen).name in table.error
+    elif table.predictions:
+        (found,) = table.predictions
+        assert found["filesBefore"] == whole[0]["filesBefore"]
+        assert found["merging"]["logFilesBefore"] == whole[0]["merging"]["logFilesBefore"]

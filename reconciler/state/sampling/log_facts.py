@@ -33,16 +33,19 @@ from reconciler.state.log_statistics import (
     read_log_statistics,
 )
 from reconciler.state.sampling.model import LogFacts, LogRows
+from reconciler.storage.parallel import run_parallel
 
 if TYPE_CHECKING:
     from reconciler.hudi.table.properties import TableProperties
     from reconciler.state.model import TableState
     from reconciler.storage.api import Storage
 
-#: most bytes of log files whose rows are read, and of past writes that tell how many rows they have
+#: most bytes and files of log files whose rows are read
 _MAX_LOG_BYTES: Final = 64 * 1024**2
+_MAX_LOG_FILES: Final = 1000
+#: most bytes of past writes that are read for the number of rows
 _MAX_WRITE_BYTES: Final = 16 * 1024**2
-#: timeline files that are read at a time
+#: files that are read at a time
 _AT_ONCE: Final = 8
 
 
@@ -168,34 +171,38 @@ class LogFactsReader:
 
     def _read_rows(self, logs: Integers) -> LogRows:
         """Return the merged rows of log files, of the file groups with fewest bytes first."""
-        files = self.state.files
-        groups = files.group[logs]
-        parts: list[pa.Table] = []
-        counts: list[int] = []
-        chosen: list[int] = []
-        for group in self._choose_groups(groups, files.size[logs]):
-            rows = logs[groups == group]
-            order = np.lexsort((files.version[rows], files.instant[rows]))
-            try:
-                table = self._merge_rows(rows[order])
-            except (ReconcilerError, pa.ArrowException):
-                continue  # whoever reads or compacts the slice reports it
-            parts.append(table)
-            counts.append(len(table))
-            chosen.append(group)
+        groups = self.state.files.group[logs]
+        chosen = self._choose_groups(groups, self.state.files.size[logs])
+        by_group = [logs[groups == group] for group in chosen]
+        tables = run_parallel(self._try_merging, by_group, parallelism=_AT_ONCE)
+        known = [
+            (group, table) for group, table in zip(chosen, tables, strict=True) if table is not None
+        ]
         empty = self._select_columns(self._wanted.columns.empty_table())
+        codes = np.array([group for group, _ in known], np.int32)
         return LogRows(
-            rows=pa.concat_tables([empty, *parts]),
-            group=np.repeat(np.array(chosen, np.int32), counts).astype(np.int32),
-            groups=np.array(sorted(chosen), np.int32),
+            rows=pa.concat_tables([empty, *(table for _, table in known)]),
+            group=np.repeat(codes, np.array([len(table) for _, table in known], np.int64)),
+            groups=codes,
         )
 
     def _choose_groups(self, groups: Codes, sizes: Integers) -> list[int]:
+        """Return file groups within the limits of bytes and files, smallest ones first."""
         codes, which = np.unique(groups, return_inverse=True)
         totals = np.bincount(which, sizes, minlength=len(codes))
         order = np.argsort(totals, kind="stable")
-        kept = order[np.cumsum(totals[order]) <= _MAX_LOG_BYTES]
-        return sorted(codes[kept].tolist())
+        is_within = np.cumsum(totals[order]) <= _MAX_LOG_BYTES
+        is_within &= np.cumsum(np.bincount(which, minlength=len(codes))[order]) <= _MAX_LOG_FILES
+        return sorted(codes[order[is_within]].tolist())
+
+    def _try_merging(self, logs: Integers) -> pa.Table | None:
+        """Return the merged rows of a group's log files; None if they cannot be read."""
+        files = self.state.files
+        order = np.lexsort((files.version[logs], files.instant[logs]))
+        try:
+            return self._merge_rows(logs[order])
+        except (ReconcilerError, pa.ArrowException):
+            return None  # whoever reads or compacts the slice reports it
 
     def _merge_rows(self, rows: Integers) -> pa.Table:
         """Return what the log files of a group hold of the wanted columns, one row per key."""
