@@ -162,6 +162,19 @@ def _read_planned_write(
     return _group_pairs((part.partition, part.file_id) for part in plan.slices)
 
 
+def find_undoing(
+    session: TableSession, timeline: Timeline, known: CompletedWrites
+) -> Instant | None:
+    """Return a rollback or restore, pending or not, that undoes a known write; None without.
+
+    Raises BusyError if that is not known, because the plan of a rollback cannot be read.
+    """
+    try:
+        return next(iter(_find_undone_writes(session, timeline, known)), None)
+    except NotFoundError as gone:
+        raise _make_removed_error(session, gone) from None
+
+
 def _find_undone_writes(
     session: TableSession, timeline: Timeline, known: CompletedWrites
 ) -> Iterable[Instant]:
@@ -209,10 +222,14 @@ def _undoes(session: TableSession, timeline: Timeline, rollback: Instant, own: s
     try:
         return _read_rollback_target(session, timeline, rollback) == own
     except NotFoundError as gone:
-        raise BusyError(
-            f"{session.name}: {gone.path} was removed while it was read, so another writer is at "
-            "work; run it again"
-        ) from None
+        raise _make_removed_error(session, gone) from None
+
+
+def _make_removed_error(session: TableSession, gone: NotFoundError) -> BusyError:
+    return BusyError(
+        f"{session.name}: {gone.path} was removed while it was read, so another writer is at "
+        "work; run it again"
+    )
 
 
 def _read_rollback_target(session: TableSession, timeline: Timeline, instant: Instant) -> str:

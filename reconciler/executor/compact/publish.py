@@ -20,16 +20,16 @@ from reconciler.executor.outcomes import ClusterOutcome
 from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.file_slices.base_file.writer import WrittenFile
-from reconciler.hudi.files.names import BaseName
+from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
-from reconciler.hudi.timeline.commit import WriteStats
+from reconciler.hudi.timeline.commit import WriteFootprint, WriteStats
 from reconciler.hudi.timeline.instant import COMMITS, Instant
 from reconciler.plans.model import Note
 from reconciler.rewrite.compaction import make_token_part
 from reconciler.rewrite.model import CompactedSlice, make_seed
-from reconciler.transaction.footprints import find_rollback_ms
+from reconciler.transaction.footprints import find_rollback_ms, find_undoing
 from reconciler.transaction.metadata.rewrite_sync import prepare_compaction_sync
 from reconciler.transaction.paths import is_present, list_names, list_names_of_partitions
 from reconciler.transaction.publish import find_completion
@@ -57,15 +57,16 @@ def settle_compaction(
     """Check that the compaction is still this run's, and return how it completes.
 
     The table's lock is held. Writes that came since go to the next file slices, so they are no
-    conflict. Raises BusyError when another writer has taken the instant over or removed it, or when
-    a write that is older than the plan has completed.
+    conflict. Raises BusyError when another writer has taken the instant over or removed it, when a
+    write that is older than the plan has completed, or when one was undone that may be merged.
     """
     timeline = session.reload_timeline()
     done = find_completion(timeline, work.instant, work.action)
     if done is not None:
         return Ended(_adopt_completed(session, work, timeline, done))
     check_ours(session, work, timeline)
-    _check_no_late_write(work, timeline)
+    _check_no_late_write(session, work, timeline)
+    _check_nothing_undone(session, work, timeline)
     added = group_written_files(work, results)
 
     def encode(properties: TableProperties) -> bytes:
@@ -100,7 +101,9 @@ def _make_ready(
         for file in files:
             if not is_present(session.storage, partition, file.name, file.size):
                 raise _make_taken_error(work)
-    check_ours(session, work, session.reload_timeline())
+    timeline = session.reload_timeline()
+    check_ours(session, work, timeline)
+    _check_nothing_undone(session, work, timeline)
 
 
 def check_ours(session: ApplySession, work: CompactionWork, timeline: Timeline) -> None:
@@ -239,22 +242,51 @@ def _adopt_completed(
     )
 
 
-def _check_no_late_write(work: CompactionWork, timeline: Timeline) -> None:
-    """Raise BusyError if a write has completed whose blocks were left out as unfinished.
+def _check_no_late_write(session: ApplySession, work: CompactionWork, timeline: Timeline) -> None:
+    """Raise BusyError if a write has completed whose log files were left out as unfinished.
 
-    Only in version 6, of a write that began before the compaction was requested: its log files
-    belong to the slices that were compacted. It may not have been announced when these were read.
+    Only in version 6, where log files are named after the slice that their writer found. They
+    belong to the compacted slices if it began before the compaction was requested, or looked at
+    the timeline before. It may not have been announced when these slices were read.
     """
     if work.state.table_version >= LOGS_BY_COMPLETION:
         return
     known = work.known
-    for done in timeline.completed(COMMITS):
-        is_known = (done.requested, done.action) in known
-        if done.requested < work.instant and not is_known:
+    for file in timeline.completed_files(COMMITS):
+        done = file.instant
+        if (done.requested, done.action) in known or done.requested == work.instant:
+            continue
+        if done.requested < work.instant:
             raise BusyError(
                 f"{done.action} {done.requested} began before compaction {work.instant} was "
                 "requested and has completed meanwhile; run apply again"
             )
+        if late := _find_late_log(work, WriteFootprint.parse(*session.read_instant(file))):
+            raise BusyError(
+                f"{late}: {done.action} {done.requested} has written it to a file slice before "
+                f"compaction {work.instant}, which it did not see, so its rows would be lost; "
+                "run apply again"
+            )
+
+
+def _find_late_log(work: CompactionWork, write: WriteFootprint) -> str:
+    """Return a log file of a write that belongs to a slice of the compaction, "" for none."""
+    slices = {(one.partition, one.file_id, one.base_instant) for one in work.operations}
+    for partition, name in sorted(write.files):
+        log = LogName.parse(name)
+        if log is not None and (partition, log.file_id, log.instant) in slices:
+            return f"{partition}/{name}".lstrip("/")
+    return ""
+
+
+def _check_nothing_undone(session: ApplySession, work: CompactionWork, timeline: Timeline) -> None:
+    """Raise BusyError if a write was undone since the log files were read: its rows are merged."""
+    undoing = find_undoing(session, timeline, work.known)
+    if undoing is not None:
+        raise BusyError(
+            f"{undoing.action} {undoing.requested} undoes a write since compaction {work.instant} "
+            "was prepared, so its rows must not be merged; run apply again"
+        )
 
 
 def _make_taken_error(work: CompactionWork) -> BusyError:

@@ -1,0 +1,81 @@
+"""What others do to a table between the request of our compaction and its end."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from reconciler.hudi.codecs import avro_container
+from tests.crash.compaction_drill import Overtaken
+from tests.crash.test_compact_step import make
+from tests.our_compaction import find_timeline
+from tests.selection import long
+
+#: an instant after that of the compaction
+LATER = "20261201000500000"
+
+
+def roll_back_newest(it):
+    """Undo the newest completed deltacommit as Hudi does from version 8 on; nobody has a lock."""
+    timeline = find_timeline(it.table)
+    done = max(timeline.glob("*.deltacommit"))
+    instant = done.name.partition("_")[0]
+    target = {"commitTime": instant, "action": "deltacommit"}
+    plan = {"instantToRollback": target, "RollbackRequests": [], "version": 1}
+    data = avro_container.encode_container("HoodieRollbackPlan.avsc", plan)
+    (timeline / f"{LATER}.rollback.requested").write_bytes(data)
+    (timeline / f"{LATER}.rollback.inflight").write_bytes(b"")
+    for log in it.table.rglob(f".*_{instant}.log.*"):
+        log.unlink()
+    for file in timeline.glob(f"{instant}*"):
+        file.unlink()
+    (timeline / f"{LATER}_{int(LATER) + 9}.rollback").write_bytes(b"")
+
+
+@pytest.mark.parametrize("version", ["1.2.0", long("1.0.2")])
+def test_rows_of_a_write_that_is_rolled_back_meanwhile_do_not_come_back(tmp_path, version):
+    it = make(version, tmp_path)
+    it.forget_metadata()
+    undone = it.copy(tmp_path / "undone")
+    roll_back_newest(undone)
+    rows = undone.rows()
+    assert rows != it.rows()
+    plan = it.plan()
+
+    result = it.apply(plan, rewriter=Overtaken(lambda: roll_back_newest(it)))
+
+    assert (6, rows) == (result.exit_code, it.rows()), result.tables
+
+
+def write_to_the_old_slice(it):
+    """Complete a write that began after the compaction, and did not see it; version 6."""
+    timeline = find_timeline(it.table)
+    done = max(timeline.glob("*.deltacommit"))
+    instant = done.name.partition(".")[0]
+    log = max(it.table.joinpath("a").glob(".*.log.*"))
+    version = int(re.search(r"\.log\.(\d+)_", log.name)[1])
+    late = log.with_name(log.name.replace(f".log.{version}_", f".log.{version + 1}_"))
+    late.write_bytes(log.read_bytes().replace(instant.encode(), LATER.encode()))
+    for suffix in ("deltacommit.requested", "deltacommit.inflight"):
+        (timeline / f"{LATER}.{suffix}").write_bytes(b"")
+    text = done.read_text().replace(log.name, late.name).replace(instant, LATER)
+    (timeline / f"{LATER}.deltacommit").write_text(text)
+
+
+def test_rows_that_a_write_brings_to_the_compacted_slices_are_not_lost(tmp_path):
+    """Writers of version 6 name log files after the slice that they have found."""
+    it = make("0.15.0", tmp_path)
+    it.forget_metadata()
+    late = it.copy(tmp_path / "late")
+    write_to_the_old_slice(late)
+    rows, plan = late.rows(), it.plan()
+    assert rows != it.rows()
+
+    result = it.apply(plan, rewriter=Overtaken(lambda: write_to_the_old_slice(it)))
+
+    assert (6, rows) == (result.exit_code, it.rows()), result.tables
+    assert "which it did not see, so its rows would be lost" in result.tables[0].error
+    again = it.apply(it.plan())
+    assert (5, rows) == (again.exit_code, it.rows())
+    assert "so they would be lost" in again.tables[0].outcomes[0].warnings[0].because
