@@ -76,12 +76,12 @@ def break_off(
     """
     instant = hudi.write(table, rows, options={**LAZY, **(options or {})})
     if with_markers:
-        _restore_markers(table, instant)
+        restore_markers(table, instant)
     remove_completed(table, instant)
     return instant
 
 
-def _restore_markers(table: HudiTable, instant: str) -> None:
+def restore_markers(table: HudiTable, instant: str) -> None:
     """Write the markers of a completed write again, which Hudi has removed."""
     shares_logs = table.timeline.name == ".hoodie"  # before version 8
     path = table.timeline / _find_completed(table, instant)

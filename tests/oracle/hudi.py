@@ -306,6 +306,9 @@ class RealHudi:
     def compact(self, table: HudiTable, instant: str) -> None:
         self._call(table, "compact", [instant, True])
 
+    def compact_logs(self, table: HudiTable, instant: str) -> None:
+        self._call(table, "logCompact", [instant, True])
+
     def begin_compaction(self, table: HudiTable, instant: str) -> None:
         """Execute a compaction without completing it; its writer sleeps then."""
         options = self._service(table, None)
