@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import random
 import shutil
-from dataclasses import replace
 
 import pytest
 
-from reconciler.planners.compact.planner import plan_compaction
-from reconciler.planners.picture import TablePicture
-from reconciler.spec.compaction import Compaction, CompactionBudget
-from reconciler.spec.model import Concurrency, Lock, TableSpec
-from reconciler.spec.partition_filter import PartitionFilter
-from reconciler.state.observe import observe
-from reconciler.storage.open import open_storage
 from tests import our_compaction
 from tests.applying import apply_here
 from tests.compared_compactions import describe_file, describe_indexes, list_base_files
+from tests.crash.compaction_drill import Overtaken
 from tests.oracle.hudi import keep_commits
 from tests.oracle.prepared_tables import (
     KINDS,
@@ -26,7 +18,7 @@ from tests.oracle.prepared_tables import (
 )
 from tests.our_compaction import find_timeline
 from tests.scheduled_compactions import read_plan
-from tests.selection import EVERY_CASE, long, rounds
+from tests.selection import EVERY_CASE, long
 
 pytestmark = pytest.mark.oracle
 
@@ -39,24 +31,6 @@ INCREMENTAL = {
     "hoodie.datasource.query.type": "incremental",
     "hoodie.datasource.read.begin.instanttime": "0",
 }
-#: Hudi's names: the plan of each strategy, and what a spec says for the same
-_STRATEGY = "org.apache.hudi.table.action.compact.strategy."
-STRATEGIES = {
-    "LogFileSizeBasedCompactionStrategy": {"hoodie.compaction.target.io": "200"},
-    "UnBoundedCompactionStrategy": {},
-    "DayBasedCompactionStrategy": {"hoodie.compaction.daybased.target.partitions": "2"},
-}
-DECLARED = {
-    "LogFileSizeBasedCompactionStrategy": Compaction(
-        after_delta_commits=1, budget=CompactionBudget(rewrite=200 * 1024 * 1024)
-    ),
-    "UnBoundedCompactionStrategy": Compaction(after_delta_commits=1),
-    "DayBasedCompactionStrategy": Compaction(
-        after_delta_commits=1, partitions=PartitionFilter(latest=2)
-    ),
-}
-ROUNDS = rounds("COMPACTION_ROUNDS", few=1, many=12)
-DAYS = ("2026/11/20", "2026/11/21", "2026/11/22")
 
 
 def compact(path):
@@ -153,64 +127,20 @@ def list_pending(path):
     return sorted(requested - done)
 
 
-def write_randomly(hudi, table, draw):
-    """Write a few commits, some with a pending compaction between them."""
-    keys = [f"k{number}" for number in range(draw.randint(4, 9))]
-    day_of = {key: draw.choice(DAYS) for key in keys}
-    hudi.write(table, [(key, day_of[key], 1) for key in keys])
-    for ts in range(2, draw.randint(3, 6)):
-        some = draw.sample(keys, draw.randint(1, len(keys)))
-        hudi.write(table, [(key, day_of[key], 10**ts) for key in some])
-        if draw.random() < 0.3:
-            instant = hudi.schedule(table, "COMPACT")
-            if instant and draw.random() < 0.5:
-                hudi.compact(table, instant)
-
-
-def plan_like(path, compaction):
-    spec = TableSpec(name="t", path=str(path), timezone="UTC", compaction=compaction)
-    spec = replace(spec, concurrency=Concurrency(lock=Lock(provider="filesystem")))
-    state = observe(open_storage(str(path)), None, observed_ms=0)
-    return plan_compaction(TablePicture(spec, state)).step
-
-
-@pytest.mark.parametrize("version", ["1.2.0", *map(long, ("0.15.0", "1.0.2"))])
-@pytest.mark.parametrize("nth", range(ROUNDS))
-def test_on_random_histories_our_slices_are_those_of_hudis_strategies(
-    real_hudi, tmp_path, version, nth
+@pytest.mark.parametrize("version", ["0.15.0", *map(long, ("1.0.2", "1.2.0"))])
+def test_rows_that_real_hudi_rolls_back_while_we_compact_do_not_come_back(
+    library, tmp_path, version
 ):
-    """With a bucket index every new row goes to a log file, so slices have no base files too."""
-    draw = random.Random(f"{version} {nth}")
-    hudi = real_hudi(version)
-    buckets = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
-    table = hudi.table(
-        tmp_path / "t", merge_on_read=True, options=buckets if draw.random() < 0.6 else None
-    )
-    write_randomly(hudi, table, draw)
-    for strategy, options in STRATEGIES.items():
-        copy = table.at(tmp_path / strategy)
-        shutil.copytree(table.path, copy.path, copy_function=shutil.copy2)
-        step = plan_like(copy.path, DECLARED[strategy])
-        said = {"hoodie.compaction.strategy": f"{_STRATEGY}{strategy}", **options}
-        instant = hudi.schedule(copy, "COMPACT", said)
-        hudis = list_operations(copy.path, instant) if instant else []
-        ours = [] if step is None else step.groups
+    kind = next(one for one in MOR if one.version == version)
+    hudi, table = library.table(kind, tmp_path / "t")
+    rows = hudi.rows(table)
+    undone = hudi.write(table, [("a1", "a", 70), ("b1", "b", 70)])
+    plan = our_compaction.make_plan(table.path, more=BLOCK)
 
-        assert (step is None) == (not hudis), strategy
-        if step is None:
-            continue
-        chosen = sorted(zip(ours.partition.to_pylist(), ours.file_id.to_pylist(), strict=True))
-        files = [sorted(names) for names in ours.logs.to_pylist()]
-        named = [(one["partitionPath"], one["fileId"]) for one in hudis]
-        if chosen != named:  # slices with equally big log files: any of them may be the last
-            sizes = [sorted(one["metrics"]["TOTAL_LOG_FILES_SIZE"] for one in hudis)]
-            assert len(chosen) == len(named), strategy
-            assert sizes == [sorted(map(float, sum_logs(copy.path, ours)))], strategy
-        else:
-            assert files == [sorted(one["deltaFilePaths"]) for one in hudis], strategy
+    result = apply_here(plan, rewriter=Overtaken(lambda: hudi.rollback(table, undone)))
 
-
-def sum_logs(path, groups):
-    """Return the bytes of the log files of each group."""
-    rows = zip(groups.partition.to_pylist(), groups.logs.to_pylist(), strict=True)
-    return [sum((path / folder / name).stat().st_size for name in names) for folder, names in rows]
+    assert 6 == result.exit_code, result.tables
+    assert rows == hudi.rows(table)
+    again = apply_here(our_compaction.make_plan(table.path, more=BLOCK))
+    assert 0 == again.exit_code, again.tables
+    assert_rows_and_listing(hudi, table, rows)
