@@ -12,6 +12,7 @@ from reconciler.plans.compact_step import CompactStep, ExpectedCompaction
 from reconciler.render import words
 from reconciler.render.cluster_step import group_lines, reason_lines
 from reconciler.render.terminal import Terminal, limit_rows, name_rows
+from reconciler.status.model import CompactionStatus
 
 _MAX_PARTITIONS: Final = 8
 
@@ -50,6 +51,22 @@ def format_amount(step: CompactStep) -> str:
         f"{words.format_share(logs, read)} of it in {files}, {become} {new} of about "
         f"{words.format_size(step.expected_bytes)}"
     )
+
+
+def describe_compaction(compaction: CompactionStatus) -> str:
+    """Return the status of a declared compaction in one sentence."""
+    made = words.format_count(compaction.deltacommits, "deltacommit")
+    sentence = f"{made} since {compaction.newest}" if compaction.newest else made
+    if compaction.slices:
+        slices = words.format_count(compaction.slices, "file slice")
+        files = words.format_count(compaction.log_files, "log file")
+        size = words.format_size(compaction.log_bytes)
+        sentence += f"; the plan compacts {slices} with {files} of {size}"
+    if compaction.waiting_slices:
+        waits = "waits" if compaction.waiting_slices == 1 else "wait"
+        slices = words.format_count(compaction.waiting_slices, "file slice")
+        sentence += f"; {slices} {waits} for another run"
+    return sentence
 
 
 def _partition_lines(expected: Sequence[ExpectedCompaction], terminal: Terminal) -> Iterator[str]:

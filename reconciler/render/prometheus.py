@@ -268,6 +268,19 @@ _METRICS: Final[Mapping[str, tuple[str, str | Series]]] = {
         "Requested and inflight clusterings, if the spec has a clustering block.",
         "layout.pending",
     ),
+    "reconciler_compaction_slices": (
+        "File slices that a plan would compact now, if the spec has a compaction block.",
+        "compaction.slices",
+    ),
+    "reconciler_compaction_log_bytes": ("Bytes of their log files.", "compaction.log_bytes"),
+    "reconciler_compaction_waiting_slices": (
+        "File slices that are due and beyond compaction.budget of one run.",
+        "compaction.waiting_slices",
+    ),
+    "reconciler_compaction_deltacommits": (
+        "Completed deltacommits since the newest compaction; it grows if compactions stall.",
+        "compaction.deltacommits",
+    ),
     "reconciler_index_files": ("Newest base files, if the spec has an index block.", "index.files"),
     "reconciler_index_files_covered": (
         "Newest base files whose declared columns are all in the index.",

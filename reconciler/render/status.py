@@ -11,6 +11,7 @@ from reconciler.plans import encode
 from reconciler.plans.model import Note, Selection
 from reconciler.render import words
 from reconciler.render.cluster_result import describe_measured_query
+from reconciler.render.compact_step import describe_compaction
 from reconciler.render.log_status import log_lines
 from reconciler.render.savepoints import describe_savepoint
 from reconciler.render.terminal import Terminal
@@ -136,6 +137,8 @@ def _timeline_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
     for pending in _other_pending(table):
         held = f"; {pending.holds_back}" if pending.holds_back else ""
         yield from _pending_line(pending, pending.action, "", terminal, held)
+    if table.compaction is not None:
+        yield from terminal.item("compaction", describe_compaction(table.compaction))
     if table.timeline is not None:
         yield from terminal.item("timeline", _describe_timeline(table.timeline))
     for savepoint in table.savepoints:

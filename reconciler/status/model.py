@@ -210,6 +210,22 @@ class LayoutStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionStatus:
+    """What the plan compacts: file slices, their log files and the bytes of these.
+
+    ``waiting_slices``: slices that are due and beyond the budget of one run. ``deltacommits``:
+    those completed since ``newest``, the newest completed compaction, None without.
+    """
+
+    slices: int
+    log_files: int
+    log_bytes: int
+    waiting_slices: int
+    deltacommits: int
+    newest: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
     """The status of one table; fields after ``because`` are empty if ``error`` is set.
 
@@ -220,8 +236,8 @@ class TableStatus:
     newest base files, by count. ``active_commits``: completed commits on the active timeline.
     ``layout``: None if the spec has no clustering block; ``index``: None if it has no index block.
     ``writers``: recent work of writers that contradicts the spec. ``orphans``: None if nobody
-    looked for them. ``timeline``: None if the spec has no timeline block. ``logs``: None for a
-    copy-on-write table.
+    looked for them. ``timeline``: None if the spec has no timeline block, as ``compaction``.
+    ``logs``: None for a copy-on-write table.
     """
 
     name: str
@@ -258,6 +274,7 @@ class TableStatus:
     orphans: OrphanStatus | None = None
     timeline: TimelineStatus | None = None
     logs: LogStatus | None = field(default=None, metadata={"optional": True})
+    compaction: CompactionStatus | None = field(default=None, metadata={"optional": True})
 
     def condition(self, type: ConditionType) -> TableCondition | None:  # noqa: A002 (its name)
         """Return the condition of that type; None if the status has none."""

@@ -24,6 +24,7 @@ from reconciler.spec.model import Concurrency, TableSpec
 from reconciler.state.current_files import mark_read_files
 from reconciler.state.extra_metadata import PLAN_DIGEST
 from reconciler.state.model import Savepoint, TableState
+from reconciler.status.compaction import compaction_status
 from reconciler.status.conditions import (
     TableCondition,
     describe_stale,
@@ -123,6 +124,7 @@ def table_status(
         orphans=orphan_status(spec, state, plan),
         timeline=_timeline_status(spec, state),
         logs=log_status(state, age),
+        compaction=compaction_status(spec, state, plan),
     )
 
 
