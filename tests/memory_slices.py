@@ -100,7 +100,7 @@ def parquet_bytes(table, **options):
     return sink.getvalue()
 
 
-def read_rows(schema, rules, logs, *, base=None, row_group_size=None, **reading):
+def read_rows(schema, rules, logs, *, base=None, row_group_size=None, counts=None, **reading):
     """Return the sorted rows of a slice; ``logs``: one list of blocks per log file."""
     files = {f".f1-0_1.log.{n}_0-1-1": b"".join(blocks) for n, blocks in enumerate(logs, 1)}
     ref = SliceFiles(logs=tuple(files))
@@ -108,7 +108,7 @@ def read_rows(schema, rules, logs, *, base=None, row_group_size=None, **reading)
         files[BASE] = parquet_bytes(base, row_group_size=row_group_size)
         ref = SliceFiles(base=BASE, base_size=len(files[BASE]), logs=ref.logs)
     how = SliceReadOptions(rules=rules, schema=schema, **reading)
-    batches = list(read_slice(ref, how, MemoryFiles(files)))
+    batches = list(read_slice(ref, how, MemoryFiles(files), counts=counts))
     assert all(batch.schema == how.wanted.columns for batch in batches)
     found = pa.Table.from_batches(batches, how.wanted.columns).to_pylist()
     return sorted(found, key=lambda row: [(v is not None, str(v)) for v in row.values()])

@@ -93,7 +93,7 @@ def _read_rows(
         bytes=given.bytes,
         values=given.values,
     )
-    reading = GroupColumns.from_job(job, group).reading
+    reading = replace(GroupColumns.from_job(job, group).reading, compacts=True)
 
     def read_footer(footer: Any) -> None:
         counts.add_footer(footer)

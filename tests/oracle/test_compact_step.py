@@ -13,6 +13,7 @@ from tests.crash.compaction_drill import Overtaken
 from tests.oracle.hudi import keep_commits
 from tests.oracle.prepared_tables import (
     KINDS,
+    SMALL_FILTERS,
     assert_hudi_goes_on,
     assert_rows_and_listing,
 )
@@ -143,4 +144,30 @@ def test_rows_that_real_hudi_rolls_back_while_we_compact_do_not_come_back(
     assert rows == hudi.rows(table)
     again = apply_here(our_compaction.make_plan(table.path, more=BLOCK))
     assert 0 == again.exit_code, again.tables
+    assert_rows_and_listing(hudi, table, rows)
+
+
+@pytest.mark.parametrize("version", ["1.2.0", *map(long, ("0.15.0", "1.0.2"))])
+def test_of_rows_with_equal_keys_a_compaction_merges_each_as_hudis_does(
+    real_hudi, tmp_path, version
+):
+    """Inserts that are not combined bring them. Hudi's compactions leave no row as it was."""
+    hudi = real_hudi(version)
+    table = hudi.table(
+        tmp_path / "t",
+        merge_on_read=True,
+        options={**SMALL_FILTERS, "hoodie.combine.before.insert": "false"},
+    )
+    twice = [("k0", "a", 1), ("k0", "a", 2), ("k1", "a", 1), ("k2", "a", 1), ("k2", "a", 1)]
+    hudi.write(table, twice, "bulk_insert")
+    hudi.write(table, [("k0", "a", 7)])
+    hudi.write(table, [("k2", "a", 7)], "delete")
+    hudis = table.at(tmp_path / "hudis")
+    shutil.copytree(table.path, hudis.path, copy_function=shutil.copy2)
+    hudi.compact(hudis, hudi.schedule(hudis, "COMPACT"))
+
+    compact(table.path)
+
+    rows = [["k0", "a", 7, "v7", 7.0], ["k0", "a", 7, "v7", 7.0], ["k1", "a", 1, "v1", 1.0]]
+    assert rows == hudi.rows(hudis)
     assert_rows_and_listing(hudi, table, rows)

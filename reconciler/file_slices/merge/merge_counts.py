@@ -40,16 +40,16 @@ class MergeCounts:
         """The rows that the merged slice has."""
         return self.base_rows - self.deletes + self.inserts
 
-    def add_outcome(self, row: Integers, outcome: NDArray[np.int8]) -> None:
+    def add_outcome(self, row: Integers, outcome: NDArray[np.int8], wins: Integers) -> None:
         """Add what became of every key of the logs, once the whole slice was read.
 
         ``row``: -1 for a deletion. ``outcome``: -1 if the base file does not have the key, 1 if the
-        log record won, 0 if the base row won.
+        log record won, 0 if the base row won. ``wins``: over how many base rows it won.
         """
-        is_record, is_new, has_won = row >= 0, outcome < 0, outcome == 1
+        is_record, is_new = row >= 0, outcome < 0
         self.keys = len(row)
-        self.updates = int((has_won & is_record).sum())
-        self.deletes = int((has_won & ~is_record).sum())
+        self.updates = int(wins[is_record].sum())
+        self.deletes = int(wins[~is_record].sum())
         self.inserts = int((is_new & is_record).sum())
 
     def add_footer(self, footer: Any) -> None:

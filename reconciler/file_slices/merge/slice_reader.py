@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import Floats, Mask, to_arrow
+from reconciler.arrays import Floats, Integers, Mask, to_arrow
 from reconciler.errors import UnsupportedError
 from reconciler.file_slices.merge.calendar import PROLEPTIC, Calendar, convert_calendar
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants, read_committed_blocks
@@ -67,7 +67,8 @@ class SliceReadOptions:
     ``schema``: every column of the table, with meta columns (``avro_schema.to_arrow_schema`` of the
     newest commit). ``columns``: the names to return, in order, None for all. ``committed``: which
     log blocks count. ``missing``: values of columns that files lack, such as partition columns that
-    writers dropped; other missing columns are null.
+    writers dropped; other missing columns are null. ``compacts``: a compaction reads, which merges
+    every row of a base file, while readers of Hudi 0.x merge the first of those with equal keys.
     """
 
     rules: MergeRules
@@ -75,6 +76,16 @@ class SliceReadOptions:
     committed: CommittedInstants = field(default_factory=CommittedInstants)
     columns: tuple[str, ...] | None = None
     missing: Mapping[str, Any] = field(default_factory=dict)
+    compacts: bool = False
+
+    @property
+    def merges_every_row(self) -> bool:
+        """Return whether of base rows with equal keys each is merged.
+
+        Hudi 1.x finds base rows by their numbers (PositionBasedFileGroupRecordBuffer), and the
+        compactions of 0.x and 1.0 look each row's key up (HoodieMergeHandle).
+        """
+        return self.compacts or not self.rules.precombines
 
     @property
     def wanted(self) -> WantedColumns:
@@ -144,13 +155,17 @@ def read_slice(  # noqa: PLR0913 (parts of a file, and what hears of it)
     if blocks and options.rules.refusal:
         raise UnsupportedError(f"{options.rules.refusal}; its log files cannot be read")
     logs = merge_log_blocks(blocks, options.rules, wanted, counts)
-    merge = _BaseFileMerge(options.rules, wanted, logs, np.full(len(logs), -1, np.int8))
+    merge = _BaseFileMerge(options, wanted, logs, *_start_outcome(len(logs)))
     if files.base is not None:
         hears = _FooterHandling(share, on_footer, None if files.logs else select_row_groups)
         yield from merge.read_base_rows(files.base, files.base_size, source, hears)
     yield from merge.read_remaining_log_rows()
     if counts is not None:
-        counts.add_outcome(logs.row, merge.outcome)
+        counts.add_outcome(logs.row, merge.outcome, merge.wins)
+
+
+def _start_outcome(keys: int) -> tuple[NDArray[np.int8], Integers]:
+    return np.full(keys, -1, np.int8), np.zeros(keys, np.int64)
 
 
 def _check_not_skeleton(path: str) -> None:
@@ -186,13 +201,18 @@ class _BaseFileMerge:
     """Merges the base file with the log records.
 
     ``outcome``: per key of the logs, -1 until the base file shows the key, then 1 if the log record
-    won, 0 if the base row won.
+    won over a row, 0 if it won over none. ``wins``: over how many rows it won.
     """
 
-    rules: MergeRules
+    options: SliceReadOptions
     wanted: WantedColumns
     logs: LogRecords
     outcome: NDArray[np.int8]
+    wins: Integers
+
+    @property
+    def rules(self) -> MergeRules:
+        return self.options.rules
 
     def read_base_rows(
         self,
@@ -235,26 +255,32 @@ class _BaseFileMerge:
             return None
         (batch,) = rule_columns.to_batches()
         rows, keys = find_keys(batch, self.logs.keys, self.rules, path)
-        # of equal keys in a base file, Hudi merges only the first
-        keys, first = np.unique(keys, return_index=True)
-        rows, is_first = rows[first], self.outcome[keys] < 0
-        keys, rows = keys[is_first], rows[is_first]
+        if not self.options.merges_every_row:
+            keys, first = np.unique(keys, return_index=True)
+            rows, is_first = rows[first], self.outcome[keys] < 0
+            keys, rows = keys[is_first], rows[is_first]
         fields = find_ordering_fields(self.rules, self.wanted.table)
         deciding = {} if self.rules.overwrites else fields
         is_won = find_winners(self.logs, (rows, keys), batch, deciding, path)
-        self.outcome[keys] = is_won
+        np.maximum.at(self.outcome, keys, is_won)
+        np.add.at(self.wins, keys, is_won)
         is_dropped = np.zeros(len(batch), np.bool_)
         is_dropped[rows[is_won]] = True
         return is_dropped
 
     def read_remaining_log_rows(self) -> Iterator[Any]:
-        """Yield the log records that won or that the base file does not have."""
-        rows = self.logs.row[(self.outcome != 0) & (self.logs.row >= 0)]
-        table = self.logs.table
-        if len(rows) != len(table):
-            is_kept = np.zeros(len(table), np.bool_)
-            is_kept[rows] = True
-            table = table.filter(to_arrow(is_kept))
+        """Yield the log records that the base file does not have, and those that won over rows.
+
+        One that won over several rows with its key takes the place of each of them.
+        """
+        times, table = np.where(self.outcome < 0, 1, self.wins), self.logs.table
+        is_record = self.logs.row >= 0
+        copies = np.zeros(len(table), np.int64)
+        copies[self.logs.row[is_record]] = times[is_record]
+        if (copies > 1).any():
+            table = table.take(to_arrow(np.repeat(np.arange(len(table)), copies)))
+        elif (copies == 0).any():
+            table = table.filter(to_arrow(copies > 0))
         yield from (batch for batch in _split_batches(table) if len(batch))
 
 

@@ -16,7 +16,8 @@ def make_counts(**more):
         blocks=4, corrupt_blocks=1, rollback_blocks=1, records=5, deletions=2, base_rows=10, **more
     )
     #: a record that wins, one that loses, one that is new; a deletion that wins, one of nothing
-    counts.add_outcome(np.array([0, 1, 2, -1, -1]), np.array([1, 0, -1, 1, -1], np.int8))
+    outcome = np.array([1, 0, -1, 1, -1], np.int8)
+    counts.add_outcome(np.array([0, 1, 2, -1, -1]), outcome, (outcome == 1).astype(np.int64))
     return counts
 
 
@@ -38,6 +39,13 @@ def test_every_key_of_the_logs_is_counted_by_its_outcome():
 
     assert (5, 1, 1, 1) == (counts.keys, counts.updates, counts.deletes, counts.inserts)
     assert 10 == counts.rows
+
+
+def test_every_row_of_a_key_that_is_there_twice_is_counted():
+    counts = MergeCounts(base_rows=5)
+    counts.add_outcome(np.array([0, -1]), np.array([1, 1], np.int8), np.array([2, 3]))
+
+    assert (2, 3, 2) == (counts.updates, counts.deletes, counts.rows)
 
 
 def test_the_statistic_of_a_compacted_slice_has_what_was_merged():
@@ -68,7 +76,7 @@ def test_before_version_8_keys_of_delete_blocks_are_no_log_records():
 
 def test_a_slice_of_log_files_alone_has_no_previous_file():
     counts = MergeCounts(records=2)
-    counts.add_outcome(np.array([0, 1]), np.array([-1, -1], np.int8))
+    counts.add_outcome(np.array([0, 1]), np.array([-1, -1], np.int8), np.zeros(2, np.int64))
     stat = make_stat(counts, previous=None)
 
     assert ("null", 2, 2, 0) == (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.file_slices.merge.avro_schema import to_arrow_schema
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
+from reconciler.file_slices.merge.merge_counts import MergeCounts
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions, read_slice
 from reconciler.hudi.codecs.log_blocks import BlockType, encode_block
@@ -169,11 +171,38 @@ def test_a_flagged_deletion_is_final_for_event_time_0_of_an_int_and_for_none(kin
     assert left == [row[KEY] for row in found]
 
 
-def test_of_equal_keys_in_a_base_file_the_first_is_merged():
+@pytest.mark.parametrize(("made_by_0", "second"), [(False, "log"), (True, "second")])
+def test_of_equal_keys_in_a_base_file_readers_of_hudi_0_merge_the_first(made_by_0, second):
     stored = base(("a", 1, "first"), ("a", 2, "second"), ("b", 1, "b"))
+    rules = replace(COMMIT, precombines=made_by_0)
 
-    found = read_rows(SCHEMA, COMMIT, [[log("1", ("a", 0, "log"))]], base=stored, row_group_size=1)
-    assert [row("a", 0, "log"), row("a", 2, "second"), row("b", 1, "b")] == found
+    found = read_rows(SCHEMA, rules, [[log("1", ("a", 0, "log"))]], base=stored, row_group_size=1)
+    assert ["log", second, "b"] == [one["v"] for one in found]
+
+
+@pytest.mark.parametrize("made_by_0", [False, True])
+def test_a_compaction_merges_every_row_of_a_key_that_is_there_twice(made_by_0):
+    """Else its base file would have what was changed or deleted before."""
+    stored = base(("a", 1, "a1"), ("a", 3, "a2"), ("b", 1, "b1"), ("b", 2, "b2"), ("c", 1, "c"))
+    logs = [[log("1", ("a", 2, "new"), ("d", 1, "d")), delete_block("2", ["b"])]]
+    rules = replace(EVENT, precombines=made_by_0)
+    counts = MergeCounts()
+    counts.base_rows = len(stored)
+
+    found = read_rows(
+        SCHEMA, rules, logs, base=stored, row_group_size=1, compacts=True, counts=counts
+    )
+    assert [("a", "new"), ("a", "a2"), ("c", "c"), ("d", "d")] == [
+        (one[KEY], one["v"]) for one in found
+    ]
+    assert (1, 2, 1, 4) == (counts.updates, counts.deletes, counts.inserts, counts.rows)
+
+
+def test_a_record_that_wins_over_several_rows_takes_the_place_of_each():
+    stored = base(("a", 1, "a1"), ("a", 2, "a2"), ("b", 1, "b"))
+
+    found = read_rows(SCHEMA, EVENT, [[log("1", ("a", 2, "log"))]], base=stored)
+    assert [row("a", 2, "log"), row("a", 2, "log"), row("b", 1, "b")] == found
 
 
 def test_a_rollback_removes_the_earlier_blocks_of_its_target():
