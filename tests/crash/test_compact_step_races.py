@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.hudi.codecs import avro_container
 from tests.crash.compaction_drill import Overtaken
-from tests.crash.test_compact_step import make
+from tests.crash.test_compact_step import list_compactions, make
 from tests.our_compaction import find_timeline
 from tests.selection import long
 
@@ -16,8 +16,8 @@ from tests.selection import long
 LATER = "20261201000500000"
 
 
-def roll_back_newest(it):
-    """Undo the newest completed deltacommit as Hudi does from version 8 on; nobody has a lock."""
+def begin_rollback(it):
+    """Request a rollback of the newest completed deltacommit, and return its time."""
     timeline = find_timeline(it.table)
     done = max(timeline.glob("*.deltacommit"))
     instant = done.name.partition("_")[0]
@@ -25,6 +25,13 @@ def roll_back_newest(it):
     plan = {"instantToRollback": target, "RollbackRequests": [], "version": 1}
     data = avro_container.encode_container("HoodieRollbackPlan.avsc", plan)
     (timeline / f"{LATER}.rollback.requested").write_bytes(data)
+    return instant
+
+
+def roll_back_newest(it):
+    """Undo the newest completed deltacommit as Hudi does from version 8 on; nobody has a lock."""
+    timeline = find_timeline(it.table)
+    instant = begin_rollback(it)
     (timeline / f"{LATER}.rollback.inflight").write_bytes(b"")
     for log in it.table.rglob(f".*_{instant}.log.*"):
         log.unlink()
@@ -46,6 +53,18 @@ def test_rows_of_a_write_that_is_rolled_back_meanwhile_do_not_come_back(tmp_path
     result = it.apply(plan, rewriter=Overtaken(lambda: roll_back_newest(it)))
 
     assert (6, rows) == (result.exit_code, it.rows()), result.tables
+
+
+def test_nothing_is_compacted_while_a_completed_write_is_being_rolled_back(tmp_path):
+    it = make("1.2.0", tmp_path)
+    plan = it.plan()
+    begin_rollback(it)
+
+    result = it.apply(plan)
+
+    (outcome,) = result.tables[0].outcomes
+    assert (4, "nothing", []) == (result.exit_code, outcome.how, list_compactions(it))
+    assert all(f"rollback {LATER} is pending" in left.because for left in outcome.rewritten.left)
 
 
 def write_to_the_old_slice(it):

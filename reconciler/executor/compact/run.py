@@ -50,6 +50,8 @@ from reconciler.transaction.recovery.damaged_files import find_damaged_files
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Change, Ended, run_change
 
+#: a pending instant of these undoes a completed write, and may be of any file group
+_UNDOING = frozenset({Action.ROLLBACK, Action.RESTORE})
 #: pending instants of these actions hold the file groups that their plans name
 _SERVICES = frozenset(
     {Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING, Action.REPLACECOMMIT}
@@ -214,13 +216,12 @@ def _hold(writes: Sequence[Footprint]) -> list[Footprint]:
     Rows of a pending write go to the slices after the compaction, and where an insert overwrite
     replaces a file group, it replaces the compacted one too.
     """
-    return [
-        write for write in writes if write.is_completed or (write.is_known and _is_service(write))
-    ]
+    return [write for write in writes if write.is_completed or _holds_while_pending(write)]
 
 
-def _is_service(write: Footprint) -> bool:
-    return write.action in {action.value for action in _SERVICES}
+def _holds_while_pending(write: Footprint) -> bool:
+    action = Action(write.action)
+    return action in _UNDOING or (write.is_known and action in _SERVICES)
 
 
 def _write_request(

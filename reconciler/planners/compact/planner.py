@@ -351,6 +351,8 @@ def _collect_warnings(run: _Run, chosen: Integers) -> Iterator[Note]:
     if over:
         verb = "waits" if over == 1 else "wait"
         slices = pluralize(over, "file slice")
-        yield Note("budget", f"{slices} {verb} for another run: compaction.budget limits this one")
+        after = pluralize(run.compaction.after_delta_commits, "more deltacommit")
+        text = f"{slices} {verb} for another run, after {after}: compaction.budget limits this one"
+        yield Note("budget", text)
     if not len(chosen):
         yield Note("nothingToDo", explain_nothing(run.verdicts.list_untouched()))

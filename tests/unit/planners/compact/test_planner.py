@@ -190,7 +190,8 @@ def test_a_budget_of_slices_takes_the_first_in_the_declared_order(order, groups,
     assert slices == list_slices(part)
     assert {"budget": 3 - groups} == find_untouched(part)
     (note,) = part.warnings
-    assert f"wait{'s' * (groups == 2)} for another run: compaction.budget" in note.because
+    verb = f"wait{'s' * (groups == 2)}"
+    assert f"{verb} for another run, after 1 more deltacommit: compaction.budget" in note.because
 
 
 @pytest.mark.parametrize(
