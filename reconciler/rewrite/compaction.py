@@ -8,12 +8,13 @@ HoodieCompactor, HoodieMergeHandle and FileGroupReaderBasedMergeHandle with pres
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from reconciler.errors import NotFoundError, ReconcilerError, StorageError
+from reconciler.errors import FormatError, NotFoundError, ReconcilerError, StorageError
 from reconciler.file_slices.base_file.local_file import open_local_file, publish_local_file
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.writer import WrittenFile
@@ -66,7 +67,10 @@ def compact_slice(
     form = _choose_form(job.form, footers)
     name = make_compacted_name(job, given.file_id, given.number, attempt)
     path = folder / name
-    with open_local_file(path, job.schema, form, job.range_columns) as writer:
+    with (
+        _naming_input(given, name),
+        open_local_file(path, job.schema, form, job.range_columns) as writer,
+    ):
         for batch in chain([] if first is None else [first], rows):
             writer.write(batch)
         written = replace(writer.close(), footer=None)
@@ -103,6 +107,23 @@ def _read_rows(
         yield from read_slice(given.files, reading, storage, on_footer=read_footer, counts=counts)
     except NotFoundError as gone:
         raise StorageError(gone.path, f"{MISSING}; plan again") from None
+
+
+@contextmanager
+def _naming_input(given: SliceToCompact, written: str) -> Iterator[None]:
+    """Let an error of the new file's rows name the input files: the new file is not there.
+
+    Damage that still decodes shows only by rows that no file of the table may have.
+    """
+    try:
+        yield
+    except FormatError as error:
+        if error.path != written:
+            raise
+        base = "" if given.files.base is None else f" to {given.files.base}"
+        what = f"merging it{base} gives rows that cannot be written: {error.problem}"
+        remedy = error.remedy or "if a file is damaged, restore it from a copy"
+        raise FormatError(given.files.logs[-1], what, remedy) from None
 
 
 def _choose_form(form: BaseFileSettings, footers: Iterable[Any]) -> BaseFileSettings:

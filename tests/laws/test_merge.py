@@ -64,6 +64,8 @@ class Merge1x:
     """Hudi 1.x: records are (gone, event time, value, final, from a delete block)."""
 
     event: bool
+    #: of equal keys in a base file, only the first is merged
+    merges_first = False
 
     def stays(self, old, new):
         """Return whether ``old`` wins against ``new``."""
@@ -82,6 +84,7 @@ class Merge0x(Merge1x):
     """Hudi 0.x."""
 
     kind: str
+    merges_first = True
 
     def stays(self, old, new):
         if new[4]:
@@ -103,14 +106,18 @@ def merge_by_hand(base, written, kind, how):
             old = known.get(key)
             if not (old and how.stays(old, new)):
                 known[key] = new
-    found = []
+    found, seen = [], set()
     for key, ts, v in base:
-        new = known.pop(key, None)
+        new = known.get(key)
+        if key in seen and how.merges_first:
+            new = None
+        seen.add(key)
         if new is None or how.keeps_base(new, ts):
             found.append((key, ts, v))
         elif not new[0]:
             found.append((key, new[1], new[2]))
-    return sorted(found + [(k, n[1], n[2]) for k, n in known.items() if not n[0]])
+    new_ones = ((key, new) for key, new in known.items() if key not in seen and not new[0])
+    return sorted(found + [(key, new[1], new[2]) for key, new in new_ones])
 
 
 def build_slices(written, text, schema, kind):
