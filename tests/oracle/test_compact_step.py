@@ -134,6 +134,8 @@ def test_rows_that_real_hudi_rolls_back_while_we_compact_do_not_come_back(
 ):
     kind = next(one for one in MOR if one.version == version)
     hudi, table = library.table(kind, tmp_path / "t")
+    # 0.15 refuses to roll back a write that the metadata table has compacted
+    hudi.write(table, [("a2", "a", 60)])
     rows = hudi.rows(table)
     undone = hudi.write(table, [("a1", "a", 70), ("b1", "b", 70)])
     plan = our_compaction.make_plan(table.path, more=BLOCK)
