@@ -27,6 +27,8 @@ Words = NDArray[np.uint32]
 
 _VERSION: Final = -1
 _MURMUR: Final = 1
+#: hash functions for the smallest error rate that a double holds; damage can ask for any number
+_MOST_HASHES: Final = 1075
 _HEAD: Final = struct.Struct(">iibi")  # version, number of hashes, hash function, bits
 _ROWS: Final = struct.Struct(">iii")  # keys per row, keys in the last row, rows
 _FACTOR: Final = np.uint32(0x5BD1E995)
@@ -167,7 +169,7 @@ def _read_head(data: bytes, at: int) -> tuple[int, int, int]:
     version, hashes, kind, bits = _HEAD.unpack_from(data, at)
     require(version == _VERSION, f"unknown version {version}")
     require(kind == _MURMUR, f"unknown hash function {kind}")
-    require(bits > 0 and hashes > 0, f"{hashes} hashes over {bits} bits")
+    require(bits > 0 and 0 < hashes <= _MOST_HASHES, f"{hashes} hashes over {bits} bits")
     return bits, hashes, at + _HEAD.size
 
 

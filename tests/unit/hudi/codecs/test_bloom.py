@@ -113,6 +113,7 @@ def head(version=-1, hashes=2, kind=1, bits=8):
         (head(version=1) + b"\1", "SIMPLE", "unknown version 1"),
         (head(kind=0) + b"\1", "SIMPLE", "unknown hash function 0"),
         (head(bits=0), "SIMPLE", "2 hashes over 0 bits"),
+        (head(hashes=2 + 2**25) + b"\1", "SIMPLE", "33554434 hashes over 8 bits"),
         (head(), "SIMPLE", "the filter is truncated"),
         (head()[:5], "SIMPLE", "the bloom filter cannot be decoded"),
         (head() + b"\1\2", "SIMPLE", "1 extra bytes"),
