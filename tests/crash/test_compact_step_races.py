@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import re
 
+import fastavro
 import pytest
 
 from reconciler.hudi.codecs import avro_container
+from reconciler.hudi.files.names import BaseName
 from tests.crash.compaction_drill import Overtaken
 from tests.crash.test_compact_step import list_compactions, make
+from tests.crash.write_drill import act_after
 from tests.our_compaction import find_timeline
 from tests.selection import long
 
@@ -98,3 +102,71 @@ def test_rows_that_a_write_brings_to_the_compacted_slices_are_not_lost(tmp_path)
     again = it.apply(it.plan())
     assert (5, rows) == (again.exit_code, it.rows())
     assert "so they would be lost" in again.tables[0].outcomes[0].warnings[0].because
+
+
+def complete_an_earlier_write(it):
+    """Complete a write at a time before the compaction's, whose file comes only now."""
+    timeline = find_timeline(it.table)
+    done = max(timeline.glob("*.deltacommit"))
+    instant, earlier = done.name.partition("_")[0], "20261129000000000"
+    for log in [*it.table.glob(f"*/.*_{instant}.log.*")]:
+        new = log.with_name(log.name.replace(instant, earlier))
+        new.write_bytes(log.read_bytes().replace(instant.encode(), earlier.encode()))
+    for suffix in ("deltacommit.requested", "deltacommit.inflight"):
+        (timeline / f"{earlier}.{suffix}").write_bytes(b"")
+    data = done.read_bytes().replace(instant.encode(), earlier.encode())
+    (timeline / f"{earlier}_{int(earlier) + 9}.deltacommit").write_bytes(data)
+
+
+def test_a_write_that_shows_late_is_merged_by_the_next_apply(tmp_path):
+    """A writer without the lock has its time of completion before its file is there."""
+    it = make("1.2.0", tmp_path)
+    it.forget_metadata()
+    late = it.copy(tmp_path / "late")
+    complete_an_earlier_write(late)
+    rows, plan = late.rows(), it.plan()
+    assert rows != it.rows()
+
+    result = it.apply(plan, rewriter=Overtaken(lambda: complete_an_earlier_write(it)))
+
+    assert (6, rows, []) == (result.exit_code, it.rows(), list_compactions(it)), result.tables
+    assert "completed before compaction" in result.tables[0].error
+    again = it.apply(it.plan())
+    assert (0, rows) == (again.exit_code, it.rows()), again.tables
+
+
+def write_elsewhere(it):
+    """Complete a write to a partition whose slices have no log files."""
+    timeline = find_timeline(it.table)
+    done = max(timeline.glob("*.deltacommit"))
+    instant, earlier = done.name.partition("_")[0], "20261129000000000"
+    base = BaseName.parse(max(path.name for path in it.table.joinpath("c").glob("*.parquet")))
+    log = next(it.table.glob(f"*/.*_{instant}.log.*"))
+    new = it.table / "c" / f".{base.file_id}_{earlier}.log.1_0-0-0"
+    new.write_bytes(log.read_bytes().replace(instant.encode(), earlier.encode()))
+    for suffix in ("deltacommit.requested", "deltacommit.inflight"):
+        (timeline / f"{earlier}.{suffix}").write_bytes(b"")
+    found = fastavro.reader(io.BytesIO(done.read_bytes()))
+    (commit,) = found
+    stat = next(iter(commit["partitionToWriteStats"].values()))[0]
+    stat |= {"fileId": base.file_id, "path": f"c/{new.name}", "partitionPath": "c"}
+    commit["partitionToWriteStats"] = {"c": [stat]}
+    data = io.BytesIO()
+    fastavro.writer(data, found.writer_schema, [commit])
+    (timeline / f"{earlier}_{int(earlier) + 9}.deltacommit").write_bytes(data.getvalue())
+
+
+def test_a_write_to_other_slices_that_completes_before_the_request_is_no_obstacle(tmp_path):
+    it = make("1.2.0", tmp_path)
+    it.forget_metadata()
+    done = []
+
+    def write():
+        if not done:
+            done.append(write_elsewhere(it))
+
+    result = it.apply(it.plan(), around=act_after(r"hoodie/lock$", write))
+
+    assert 0 == result.exit_code, result.tables
+    ((_, states),) = list_compactions(it)
+    assert [".commit", ".compaction.requested"] == states

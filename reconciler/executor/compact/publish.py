@@ -23,7 +23,7 @@ from reconciler.file_slices.base_file.writer import WrittenFile
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.table.properties import TableProperties
-from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.commit import WriteFootprint, WriteStats
 from reconciler.hudi.timeline.instant import COMMITS, Instant
 from reconciler.plans.model import Note
@@ -243,30 +243,39 @@ def _adopt_completed(
 
 
 def _check_no_late_write(session: ApplySession, work: CompactionWork, timeline: Timeline) -> None:
-    """Raise BusyError if a write has completed whose log files were left out as unfinished.
+    """Raise BusyError if a write has completed whose log files belong to the compacted slices.
 
-    Only in version 6, where log files are named after the slice that their writer found. They
-    belong to the compacted slices if it began before the compaction was requested, or looked at
-    the timeline before. It may not have been announced when these slices were read.
+    In version 6 log files are named after the slice that their writer found. They belong to these
+    slices if it began before the compaction was requested, or looked at the timeline before. From
+    version 8 on they do if it completed before. It may not have been seen when these were read.
     """
-    if work.state.table_version >= LOGS_BY_COMPLETION:
-        return
     known = work.known
     for file in timeline.completed_files(COMMITS):
         done = file.instant
         if (done.requested, done.action) in known or done.requested == work.instant:
             continue
-        if done.requested < work.instant:
-            raise BusyError(
-                f"{done.action} {done.requested} began before compaction {work.instant} was "
-                "requested and has completed meanwhile; run apply again"
-            )
-        if late := _find_late_log(work, WriteFootprint.parse(*session.read_instant(file))):
-            raise BusyError(
-                f"{late}: {done.action} {done.requested} has written it to a file slice before "
-                f"compaction {work.instant}, which it did not see, so its rows would be lost; "
-                "run apply again"
-            )
+        if why := _explain_late_write(session, work, file):
+            raise BusyError(f"{why}; run apply again")
+
+
+def _explain_late_write(session: ApplySession, work: CompactionWork, file: TimelineFile) -> str:
+    """Return why log files of a completed write belong to the compacted slices, "" if none do."""
+    done = file.instant
+    what = f"{done.action} {done.requested}"
+    if work.state.table_version >= LOGS_BY_COMPLETION:
+        is_late = done.completed is not None and done.completed < work.instant
+        when = f"completed before compaction {work.instant} was requested and is seen only now"
+        return f"{what} {when}" if is_late else ""
+    if done.requested < work.instant:
+        when = f"began before compaction {work.instant} was requested"
+        return f"{what} {when} and has completed meanwhile"
+    late = _find_late_log(work, WriteFootprint.parse(*session.read_instant(file)))
+    if not late:
+        return ""
+    return (
+        f"{late}: {what} has written it to a file slice before compaction {work.instant}, which it "
+        "did not see, so its rows would be lost"
+    )
 
 
 def _find_late_log(work: CompactionWork, write: WriteFootprint) -> str:

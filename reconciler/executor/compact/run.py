@@ -247,6 +247,7 @@ def _write_request(
         extra=extra,
         attempt=session.owner.token,
         sizes=sizes,
+        seen=collect_completed_writes(timeline),
     )
 
 

@@ -37,6 +37,8 @@ class CompactionWork:
 
     ``extra``: extra metadata of the completed file. ``attempt``: a text that no other attempt has.
     ``sizes``: bytes of every input file by its path below the table, -1 for a missing one.
+    ``seen``: what was completed when these slices were last compared with other writes; None: what
+    the state shows.
     """
 
     instant: str
@@ -46,6 +48,7 @@ class CompactionWork:
     extra: Mapping[str, str]
     attempt: str
     sizes: Mapping[str, int]
+    seen: CompletedWrites | None = None
 
     @property
     def action(self) -> Action:
@@ -54,7 +57,7 @@ class CompactionWork:
     @property
     def known(self) -> CompletedWrites:
         """The writes and rollbacks that were completed when the work began."""
-        return collect_completed_writes(self.state.timeline)
+        return collect_completed_writes(self.state.timeline) if self.seen is None else self.seen
 
     @property
     def partitions(self) -> list[str]:
