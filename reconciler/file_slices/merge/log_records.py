@@ -212,7 +212,7 @@ def _read_parquet(block: LogBlock, names: Collection[str]) -> Iterator[Any]:
         file = pq.ParquetFile(io.BytesIO(block.content), coerce_int96_timestamp_unit="us")
         columns = [name for name in file.schema_arrow.names if name in names]
         yield from file.iter_batches(columns=columns)
-    except (pa.ArrowException, OSError) as problem:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
         what = f"the parquet block at byte {block.start} cannot be decoded: {problem}"
         raise FormatError(block.path, what, _REMEDY) from None
 

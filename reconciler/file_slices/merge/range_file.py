@@ -34,10 +34,13 @@ def open_parquet(source: RangeSource, path: str, size: int, **options: Any) -> A
 
 @contextmanager
 def reading_parquet(path: str) -> Iterator[None]:
-    """Turn errors of Arrow inside the block into a FormatError naming ``path``."""
+    """Turn errors of Arrow inside the block into a FormatError naming ``path``.
+
+    Arrow raises OSError for damaged pages, and UnicodeDecodeError for damaged names of columns.
+    """
     try:
         yield
-    except (pa.ArrowException, OSError) as problem:  # Arrow raises OSError for damaged pages
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
         message = f"cannot be read as parquet: {' '.join(str(problem).split())}"
         raise FormatError(path, message, "the file is damaged; restore it from a copy") from None
 

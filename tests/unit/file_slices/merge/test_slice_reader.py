@@ -416,11 +416,14 @@ def test_damage_inside_a_block_names_the_file():
         read_rows(SCHEMA, COMMIT, [[log("1", (None, 1, "x"))]])
 
 
-def test_a_damaged_base_file_is_named():
-    reading = SliceReadOptions(rules=COMMIT, schema=SCHEMA)
-    rows = read_slice(
-        SliceFiles(base="a.parquet", base_size=9), reading, MemoryFiles({"a.parquet": b"123456789"})
-    )
+@pytest.mark.parametrize("part", ["file", "name of a column"])
+def test_a_damaged_base_file_is_named(part):
+    reading, data = SliceReadOptions(rules=COMMIT, schema=SCHEMA), b"123456789"
+    if part != "file":
+        whole = parquet_bytes(base(("a", 1, "x")))
+        data = whole.replace(KEY.encode(), b"\xe8\x28" + KEY[2:].encode())
+    files = SliceFiles(base="a.parquet", base_size=len(data))
+    rows = read_slice(files, reading, MemoryFiles({"a.parquet": data}))
 
     with pytest.raises(FormatError, match=r"a\.parquet: cannot be read as parquet"):
         list(rows)
