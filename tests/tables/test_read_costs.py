@@ -280,6 +280,19 @@ def test_bytes_after_a_compaction_are_as_predicted_within_the_error(version, row
         assert really["bytes"] < now["bytes"] or not now["logFiles"]
 
 
+@pytest.mark.parametrize(
+    ("more", "remedy"), [("", "compact them"), (COMPACT, "the declared compaction merges them")]
+)
+def test_a_query_over_its_limit_hears_of_log_files_without_a_clustering_too(more, remedy, tmp_path):
+    path = unpack_table("v9_mor_part", tmp_path)
+    query = Query(name="q", where="_hoodie_record_key = 'nobody'", max_scan=0.1)
+    spec = replace(make_spec(path, more=more), queries=(query,))
+    (table,) = reconciler.plan([spec], now=NOW).tables
+    (said,) = [note.because for note in table.warnings if note.rule == "maxScan"]
+
+    assert said.endswith(f"; it reads 3 file slices only because of log files: {remedy}")
+
+
 @pytest.mark.parametrize("turn", range(examples(3, many=200)))
 def test_a_damaged_log_file_or_write_leaves_predictions_without_what_it_tells(turn, tmp_path):
     name, part = (("v9_mor_part", None), ("compacting/0.15.0", "done"))[turn % 2]

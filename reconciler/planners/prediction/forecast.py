@@ -102,7 +102,11 @@ def forecast_queries(picture: TablePicture) -> Forecast:
         return Forecast(decision=decision, warnings=warnings)
     if decision is None:
         same = build_predictions(current, None)
-        report = QueryReport(current=current, forecast_input=forecast_input)
+        report = QueryReport(
+            current=current,
+            forecast_input=forecast_input,
+            compacts=spec.compaction is not None,
+        )
         notes = (*warnings, *report.warn_of_unreached())
         return Forecast(
             predictions=same,
@@ -142,6 +146,7 @@ def _forecast_clustering(
         predicted=predicted,
         predicted_if_all=predicted_if_all,
         memory=find_past_result(context, first.layout),
+        compacts=context.picture.spec.compaction is not None,
     )
     is_rewritten, sample = bool(predicted.by_group), context.forecast_input.sample
     unchanged = build_predictions(context.current, None)

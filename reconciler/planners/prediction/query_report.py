@@ -36,7 +36,7 @@ class QueryReport:
     ``decision``: what is rewritten; None if no rewrite is declared. ``is_for_sizes``: it is one for
     file sizes alone. ``predicted``: the reads after it. ``predicted_if_all``: the reads if
     everything possible were rewritten; None if no query needs it. ``forecast_input``: facts about
-    the columns.
+    the columns. ``compacts``: the spec declares a compaction.
     """
 
     current: CurrentReads
@@ -46,6 +46,7 @@ class QueryReport:
     predicted: PredictedReads | None = None
     predicted_if_all: PredictedReads | None = None
     memory: PastResult = field(default_factory=PastResult)
+    compacts: bool = False
 
     def find_drift(self) -> Iterator[Finding]:
         """Yield the queries that the rewrite brings below their limit or 10 % nearer to it."""
@@ -101,7 +102,7 @@ class QueryReport:
         if decision is None or self.is_for_sizes:
             return (
                 f"query {name!r} should read at most {limit} (maxScan), but {reads}; add a "
-                "clustering block to the spec"
+                f"clustering block to the spec{self._describe_logs(nth)}"
             )
         goal = f"{name!r} below {limit} (maxScan)"
         after = self.predicted
@@ -183,7 +184,8 @@ class QueryReport:
         more = int((self.current.reads.kept[nth] & ~self.current.kept_by_base[nth]).sum())
         if not more:
             return ""
-        return f"; it reads {pluralize(more, 'file slice')} only because of log files: compact them"
+        remedy = "the declared compaction merges them" if self.compacts else "compact them"
+        return f"; it reads {pluralize(more, 'file slice')} only because of log files: {remedy}"
 
 
 def build_predictions(
