@@ -170,3 +170,19 @@ def test_a_write_to_other_slices_that_completes_before_the_request_is_no_obstacl
     assert 0 == result.exit_code, result.tables
     ((_, states),) = list_compactions(it)
     assert [".commit", ".compaction.requested"] == states
+
+
+@pytest.mark.parametrize("plans_again", [True, long(False)])
+def test_of_two_applies_at_once_one_compacts_and_the_other_is_turned_away(tmp_path, plans_again):
+    it = make("1.2.0", tmp_path)
+    rows, plan, others = it.rows(), it.plan(), []
+
+    def run_other():
+        again = it.plan() if plans_again else plan
+        others.append(it.apply(again, pid=99, living=frozenset({7})))
+
+    result = it.apply(plan, pid=7, rewriter=Overtaken(run_other))
+
+    ((_, states),) = list_compactions(it)
+    assert [0, 6] == [result.exit_code, others[0].exit_code], others
+    assert (rows, [".commit", ".compaction.requested"]) == (it.rows(), states)
