@@ -18,6 +18,9 @@ from tests.laws.test_write_histories import LAW, History, Model, Step, shapes, s
 from tests.record_indexes import add_record_index, find_places, read_indexed_places
 from tests.selection import rounds
 
+#: a bucket index looks for no key: the same one in two folders is two rows
+looked_up = shapes.map(lambda shape: replace(shape, buckets=None))
+
 
 @dataclass
 class Indexed(History):
@@ -85,7 +88,7 @@ class Indexed(History):
 
 
 @settings(LAW, max_examples=rounds("WRITE_HISTORIES", few=3, many=250))
-@given(shapes, st.lists(steps, min_size=1, max_size=5), st.integers(1, 3))
+@given(looked_up, st.lists(steps, min_size=1, max_size=5), st.integers(1, 3))
 def test_key_is_in_the_table_once_at_its_indexed_location(shape, history, groups):
     with tempfile.TemporaryDirectory() as folder:
         table = Indexed(Path(folder), shape, groups=groups)
