@@ -28,7 +28,8 @@ from reconciler.writer.index_buckets import IndexBuckets
 _SAMPLE: Final = 4
 #: keys of a base file that are looked at, apart from the least and the greatest
 _SAMPLED_KEYS: Final = 100
-_READ_BYTES: Final = 64 * 1024
+#: as much as a page of a column has
+_READ_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,4 +112,6 @@ def _read_some_keys(witness: BucketWitness, source: RangeSource) -> Any:
             for batch in file.iter_batches(_SAMPLED_KEYS, columns=[RECORD_KEY]):
                 found.append(batch.column(0).cast(pa.string()).drop_null())
                 break
+        for keys in found:
+            keys.validate(full=True)  # flipped bits may be no text
     return pa.concat_arrays(found)

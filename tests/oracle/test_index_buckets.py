@@ -28,6 +28,7 @@ from tests.oracle.hudi import COMPACT_METADATA
 from tests.oracle.our_clustering import apply_here, assert_done
 from tests.oracle.our_writer import make_spec, write
 from tests.oracle.test_writes import (
+    ALL,
     LATE,
     OURS,
     Both,
@@ -37,6 +38,9 @@ from tests.oracle.test_writes import (
     hudi_upserts,
     hudi_writes_and_rolls_it_back,
     play,
+    we_delete,
+    we_insert,
+    we_upsert,
 )
 from tests.selection import long
 
@@ -66,18 +70,23 @@ class BothByBuckets(Both):
 
     def assert_right(self) -> None:
         super().assert_right()
-        rows = sorted(self.model.values(), key=repr)
-        assert rows == self.hudi.rows(self.table, metadata=False)
-        state = observe(open_storage(str(self.table.path)), None, observed_ms=0)
-        view, files = state.view, state.files
-        ids = files.group_id.to_pylist()
-        live = {int(view.group[at]) for at in (view.is_live & view.is_visible).nonzero()[0]}
-        found = Counter((int(files.group_partition[one]), ids[one][:8]) for one in live)
-        assert {1} >= set(found.values()), found
-        placed = self.hudi.rows(self.table, metadata=True, columns=("id", "_hoodie_file_name"))
-        keys = [key for key, _name in placed]
-        wanted = self.hudi.ask("buckets", keys=keys, fields="id", count=BUCKETS)
-        assert wanted == [int(name.lstrip(".")[:8]) for _key, name in placed]
+        assert_in_buckets(self)
+
+
+def assert_in_buckets(it: Both) -> None:
+    """Check that each row is in the one file group of its bucket."""
+    rows = sorted(it.model.values(), key=repr)
+    assert rows == it.hudi.rows(it.table, metadata=False)
+    state = observe(open_storage(str(it.table.path)), None, observed_ms=0)
+    view, files = state.view, state.files
+    ids = files.group_id.to_pylist()
+    live = {int(view.group[at]) for at in (view.is_live & view.is_visible).nonzero()[0]}
+    found = Counter((int(files.group_partition[one]), ids[one][:8]) for one in live)
+    assert {1} >= set(found.values()), found
+    placed = it.hudi.rows(it.table, columns=("id", "_hoodie_file_name"))
+    keys = [key for key, _name in placed]
+    wanted = it.hudi.ask("buckets", keys=keys, fields="id", count=BUCKETS)
+    assert wanted == [int(name.lstrip(".")[:8]) for _key, name in placed]
 
 
 def apply_block(it: Both, block: str) -> None:
@@ -152,6 +161,56 @@ def test_hudi_and_we_write_in_turns_by_buckets(
     logs = [hudi_compacts, hudi_inserts_what_is_there] if merge_on_read else []
     ours = [*OURS, we_cluster, *([we_compact] if merge_on_read else [])]
     play(it, ours, [*HUDIS, *logs])
+
+
+@pytest.mark.parametrize(
+    ("version", "merge_on_read"),
+    [long(version, merge_on_read) for version in VERSIONS for merge_on_read in (False, True)],
+)
+def test_hudi_and_we_write_in_turns_by_buckets_with_every_index(
+    real_hudi, tmp_path, version, merge_on_read
+):
+    """A record index is dropped by our log files, and built again by Hudi's next write."""
+    hudi = real_hudi(version)
+    table = hudi.table(tmp_path / "t", merge_on_read=merge_on_read, options=LATE | INDEX | ALL)
+    spec = make_spec(table, TABLE_VERSION[version], merge_on_read=merge_on_read, buckets=BUCKETS)
+    it = BothByBuckets(hudi=hudi, table=table, spec=spec, random=Random(f"{version} all"))
+    it.options = INDEX | ALL
+    rows = it.new(6)
+    hudi.write(table, rows, options=COMPACT_METADATA)
+    it.put(rows)
+    live = table.metadata_partitions()
+
+    play(it, OURS, HUDIS)
+
+    assert {"bloom_filters", "column_stats", "files"} <= set(table.metadata_partitions())
+    assert merge_on_read or live == table.metadata_partitions()
+
+
+@pytest.mark.parametrize(
+    ("version", "merge_on_read"),
+    [long(version, merge_on_read) for version in VERSIONS for merge_on_read in (False, True)],
+)
+def test_hudi_and_we_write_in_turns_without_a_metadata_table(
+    real_hudi, tmp_path, version, merge_on_read
+):
+    hudi, off = real_hudi(version), {"hoodie.metadata.enable": "false"}
+    table = hudi.table(tmp_path / "t", merge_on_read=merge_on_read, options=INDEX | off)
+    spec = make_spec(table, TABLE_VERSION[version], merge_on_read=merge_on_read, buckets=BUCKETS)
+    it = Both(hudi=hudi, table=table, spec=spec, random=Random(version), options=INDEX | off)
+    rows = it.new(6)
+    hudi.write(table, rows)
+    it.put(rows)
+    for ours, theirs in (
+        (we_upsert, hudi_upserts("BUCKET")),
+        (we_insert, hudi_deletes),
+        (we_delete, hudi_inserts),
+        (we_upsert, hudi_compacts if merge_on_read else hudi_cleans),
+    ):
+        for turn in (ours, theirs):
+            turn(it)
+            assert_in_buckets(it)
+    assert [] == table.metadata_partitions()
 
 
 #: columns of a record key in every type that keys may have
