@@ -10,12 +10,13 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.errors import BusyError, ReconcilerError, SpecError, UnsupportedError
+from reconciler.errors import BusyError, FormatError, ReconcilerError, SpecError, UnsupportedError
 from reconciler.hudi.files.key_buckets import BucketRule
 from reconciler.hudi.load import load_properties
 from reconciler.storage.open import open_storage
 from reconciler.writer.request import WriteMode
-from tests.crash.write_drill import act_after
+from tests.crash.test_writes_beside import OVERWRITES
+from tests.crash.write_drill import LATE, act_after, put_timeline_file
 from tests.record_indexes import add_record_index, find_places, read_indexed_places
 from tests.selection import long
 from tests.write_runs import WriteRuns, make_rows
@@ -239,7 +240,7 @@ def test_another_number_of_buckets_is_refused_before_a_row_is_read(tmp_path, ind
     it = make_runs(tmp_path, index=index)
 
     with pytest.raises(UnsupportedError, match=words):
-        it.write(rows([2]))
+        it.write(rows([2], p="c"))
     assert 80 == len(it.read_rows())
 
 
@@ -322,7 +323,31 @@ def test_hashed_columns_outside_the_record_key_are_an_error_of_the_spec(tmp_path
         make_runs(tmp_path, index="index: {type: bucket, buckets: 4, keys: [x]}")
 
 
+def test_a_file_that_is_gone_is_named_by_a_bulk_insert_because_it_would_be_rewritten(tmp_path):
+    it = make_runs(tmp_path, index=INDEX.format(1))
+    it.write(rows([2]))
+    (base,) = Path(it.spec.path).glob("a/*.parquet")
+    it.write(rows([4]))
+    base, older = sorted(Path(it.spec.path).glob("a/*.parquet"), key=lambda path: path == base)
+    base.unlink()
+    drop_metadata(it)
+
+    with pytest.raises(FormatError, match=rf"{base.name}: is gone, which a completed write made"):
+        it.write(rows([6]), WriteMode.BULK_INSERT)
+    assert older.exists()
+
+
 # other writers
+
+
+def test_an_insert_waits_for_a_pending_overwrite_because_it_follows_file_groups(tmp_path):
+    it = make_runs(tmp_path, 6)
+    it.write(rows([2]))
+    put_timeline_file(it, f"{LATE}.replacecommit.requested", OVERWRITES)
+    put_timeline_file(it, f"{LATE}.replacecommit.inflight")
+
+    with pytest.raises(BusyError, match=rf"replacecommit {LATE} .* let Hudi roll it back"):
+        it.write(rows([4]), WriteMode.INSERT)
 
 
 def write_beside(runs, batch, way=WriteMode.UPSERT):

@@ -14,6 +14,7 @@ from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.slice_reader import SliceReadOptions
 from reconciler.hudi.codecs.bloom import BloomShape
+from reconciler.hudi.files.key_buckets import BucketRule
 from reconciler.hudi.files.names import BaseName
 from reconciler.layout.sizing.assignment_rules import FileSizeLimits, SteadyRule
 from reconciler.layout.sizing.record_size import RecordSize
@@ -21,6 +22,7 @@ from reconciler.storage.open import open_storage
 from reconciler.writer.bucket import BucketSettings
 from reconciler.writer.declared_schema import make_avro_schema
 from reconciler.writer.dedupe import DedupeRule
+from reconciler.writer.index_buckets import IndexBuckets
 from reconciler.writer.job import RowJob, RowOperation, RowRules, WriteJob
 from reconciler.writer.local import LocalWriter
 from reconciler.writer.partition_paths import PartitionRule
@@ -57,7 +59,9 @@ def batch(*rows, schema=ROWS):
 class Ledger:
     """``write`` writes rows to files in this process; the new files become the newest."""
 
-    def __init__(self, path, rule=BIG, writer=None, schema=ROWS, *, is_global=False, **more):
+    def __init__(
+        self, path, rule=BIG, writer=None, schema=ROWS, *, is_global=False, buckets=None, **more
+    ):
         self.storage = open_storage(str(path))
         self.properties = properties(
             **{
@@ -67,7 +71,7 @@ class Ledger:
             }
         )
         self.rule, self.number, self.places = rule, 0, 3
-        self.is_global = is_global
+        self.is_global, self.buckets = is_global, buckets
         self.files = {}
         self.writer = writer or LocalWriter(self.storage, self.places)
         text = make_avro_schema(schema, "t", table_version=9)
@@ -76,6 +80,7 @@ class Ledger:
 
     def work(self, operation, **more):
         target = self.rule.sizes.target
+        standing = more.pop("standing", None) or self.standing()
         reading = SliceReadOptions(
             rules=MergeRules.from_properties(self.properties), schema=add_meta_columns(self.columns)
         )
@@ -96,8 +101,8 @@ class Ledger:
                 incoming=self.columns,
             ),
             dedupes=more.pop("dedupes", False),
+            index_buckets=self.find_index_buckets(standing),
         )
-        standing = more.pop("standing", None) or self.standing()
         return WriteJob(
             row_job=recipe,
             seed=f"{self.number:032x}",
@@ -106,6 +111,12 @@ class Ledger:
             has_commits=bool(self.number),
             **more,
         )
+
+    def find_index_buckets(self, standing):
+        if self.buckets is None:
+            return None
+        rule = BucketRule(buckets=self.buckets, fields=("id",), record_key=("id",), table_version=9)
+        return IndexBuckets.from_groups(rule, standing)
 
     def standing(self, **pending):
         held = {}

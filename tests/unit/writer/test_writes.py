@@ -191,6 +191,18 @@ def test_updates_of_a_group_that_is_being_clustered_are_refused(table):
     assert len(table.files) == 2
 
 
+def test_inserts_into_a_bucket_that_is_being_clustered_are_refused(tmp_path):
+    table = Ledger(tmp_path, buckets=1)
+    table.insert(row(1))
+    ((_, file_id),) = table.files
+    assert file_id.startswith("00000000-")
+
+    with pytest.raises(ReconcilerError, match=f"{file_id}: a pending clustering will rewrite it"):
+        table.insert(row(2), standing=table.standing(clustering=[file_id]))
+    table.insert(row(2))
+    assert len(table.files) == 1
+
+
 def test_a_row_without_a_key_is_an_error(table):
     with pytest.raises(RowsError, match="record key id"):
         table.insert(row(None))
