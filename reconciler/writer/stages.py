@@ -204,19 +204,17 @@ def _make_buckets(assignment: BucketAssignment, job: WriteJob) -> tuple[Bucket, 
     witnesses = BucketWitnesses(job.groups, job.row_job.index_buckets)
     buckets = []
     for number, group in enumerate(assignment.group.tolist()):
-        prefix = make_output_id(job.seed, 0, number)
-        log, base = None, None
-        if assignment.appends[number]:
-            new = make_new_target(f"{prefix}-0", job.row_job.instant)
-            log = new if group < 0 else targets[group]
-        elif group >= 0:
-            path, size = job.groups.get_base_path(group), int(job.groups.base[group])
-            base = SliceFiles(base=path, base_size=size)
         path = assignment.partitions[assignment.partition[number]]
-        bucket = Bucket(number=number, partition=path, prefix=prefix, base=base, log=log)
+        bucket = Bucket(number=number, partition=path, prefix=make_output_id(job.seed, 0, number))
         if assignment.index_bucket is not None:
             index_bucket = int(assignment.index_bucket[number])
             bucket = replace(bucket, index_bucket=index_bucket, witness=witnesses.take(path, group))
+        if assignment.appends[number]:
+            new = make_new_target(bucket.make_file_id(0), job.row_job.instant)
+            bucket = replace(bucket, log=new if group < 0 else targets[group])
+        elif group >= 0:
+            base, size = job.groups.get_base_path(group), int(job.groups.base[group])
+            bucket = replace(bucket, base=SliceFiles(base=base, base_size=size))
         buckets.append(bucket)
     return tuple(buckets)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -14,6 +16,7 @@ from reconciler.errors import BusyError, FormatError, ReconcilerError, SpecError
 from reconciler.hudi.files.key_buckets import BucketRule
 from reconciler.hudi.load import load_properties
 from reconciler.storage.open import open_storage
+from reconciler.writer import stages
 from reconciler.writer.request import WriteMode
 from tests.crash.test_writes_beside import OVERWRITES
 from tests.crash.write_drill import LATE, act_after, put_timeline_file
@@ -150,6 +153,30 @@ def test_the_first_rows_of_a_bucket_make_a_base_file_and_later_ones_log_files(tm
     (log,) = list_files(it, ".0*.log.*")
     assert log.startswith(f".{first.partition('_')[0]}_")
     assert [(key, "a", 2, "v2") for key in (10, 2, 4, 6, 8)] == it.read_rows()
+
+
+@pytest.mark.parametrize("version", [6, long(8)])
+def test_buckets_of_log_files_alone_as_flink_makes_them_are_followed(
+    tmp_path, monkeypatch, version
+):
+    it = make_runs(tmp_path, version, "MERGE_ON_READ", INDEX.format(1))
+    with monkeypatch.context() as flink:
+        assign = stages.assign_to_buckets
+        in_logs = {"appends": np.ones(1, np.bool_)}
+        flink.setattr(
+            stages, "assign_to_buckets", lambda *given: replace(assign(*given), **in_logs)
+        )
+        it.write(rows([2, 4, 6]))
+    assert ([], [("a", 0)]) == (list_files(it, "*.parquet"), list_buckets(it))
+
+    it.write(rows([2, 8], ts=2))
+    it.write(rows([4]), WriteMode.DELETE)
+    it.write(rows([10], ts=3), WriteMode.INSERT)
+
+    assert ([], [("a", 0)]) == (list_files(it, "*.parquet"), list_buckets(it))
+    assert [(10, "a", 3, "v3"), (2, "a", 2, "v2"), (6, "a", 1, "v1"), (8, "a", 2, "v2")] == (
+        it.read_rows()
+    )
 
 
 def test_a_file_group_grows_past_any_target_because_a_bucket_is_one_file(tmp_path):
