@@ -56,7 +56,7 @@ def test_wherever_a_write_by_buckets_stops_the_next_one_goes_on(tmp_path, versio
     buckets = count_buckets(whole)
     assert {1} == set(buckets.values())
 
-    for at, call in take_turn(enumerate(record[0].mutations, 1), of=20, turn=version):
+    for at, call in take_turn(enumerate(record[0].mutations, 1), of=40, turn=version):
         run = copy_table(it, tmp_path / f"{at}")
         with pytest.raises(Killed):
             run.write(
