@@ -61,3 +61,23 @@ def assign_to_buckets(
         expected_size=size,
         index_bucket=bucket,
     )
+
+
+def make_tagged_workload(assignment: BucketAssignment) -> Workload:
+    """Return the workload as Hudi announces it: all rows of a bucket with files are updates.
+
+    Whoever rewrites such a file group then knows of the rows that it is going to get.
+    """
+    is_new = assignment.is_new
+    count = len(assignment.partitions)
+    inserts = np.bincount(
+        assignment.partition[is_new], weights=assignment.inserts[is_new], minlength=count
+    )
+    rows = assignment.inserts + assignment.updates
+    return Workload(
+        partitions=assignment.partitions,
+        inserts=inserts.astype(np.int64),
+        group=assignment.group[~is_new],
+        updates=rows[~is_new],
+        growth=np.zeros(int((~is_new).sum()), np.int64),
+    )

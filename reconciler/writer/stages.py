@@ -21,7 +21,7 @@ from reconciler.spark.staged_rows import RowSource, StagedRows
 from reconciler.writer.bucket import Bucket
 from reconciler.writer.bucket_routes import BucketRoutes, count_bins, cut_bins, route_rows
 from reconciler.writer.bucket_task import WrittenBucket, write_bucket
-from reconciler.writer.index_bucket_assignment import assign_to_buckets
+from reconciler.writer.index_bucket_assignment import assign_to_buckets, make_tagged_workload
 from reconciler.writer.index_bucket_witness import BucketWitnesses
 from reconciler.writer.index_lookup import (
     IndexLookup,
@@ -156,7 +156,7 @@ def _assign_buckets(total: WriteCounts, job: WriteJob) -> WriteAssignment:
         workload = total.make_workload(job.groups, 0.0)
         assignment = assign_to_buckets(job.groups, workload, job.kind, index, total.in_buckets)
         _check_no_pending_clustering(assignment.group[assignment.group >= 0].tolist(), job.groups)
-        return WriteAssignment(workload=workload, assignment=assignment)
+        return WriteAssignment(workload=make_tagged_workload(assignment), assignment=assignment)
     rule = _choose_rule(total, job)
     _check_no_pending_clustering(total.changes, job.groups)
     per_row = rule.record_size.per_row if isinstance(rule, SteadyRule) else 0.0

@@ -191,6 +191,18 @@ def test_updates_of_a_group_that_is_being_clustered_are_refused(table):
     assert len(table.files) == 2
 
 
+def test_rows_for_a_bucket_with_files_are_announced_as_its_updates(tmp_path):
+    table = Ledger(tmp_path, buckets=1)
+    table.insert(row(1))
+    told = []
+
+    table.insert(row(2), row(3), row(4, "b"), assigned=lambda found: told.append(found.workload))
+
+    (work,) = told
+    assert (("p=a", "p=b"), [0, 1]) == (work.partitions, work.inserts.tolist())
+    assert ([0], [2]) == (work.group.tolist(), work.updates.tolist())
+
+
 def test_inserts_into_a_bucket_that_is_being_clustered_are_refused(tmp_path):
     table = Ledger(tmp_path, buckets=1)
     table.insert(row(1))
