@@ -65,7 +65,8 @@ class BucketRoute:
         if index is not None and self.numbers is not None:
             numbers = index.find_buckets(keys)
             at = np.searchsorted(self.numbers, numbers)
-            if (self.numbers.take(at, mode="clip") != numbers).any():
+            is_planned = (at < len(self.numbers)).all() and (self.numbers[at] == numbers).all()
+            if not is_planned:
                 raise rows_changed_error()
             return self.buckets[at]
         if len(self.buckets) == 1:

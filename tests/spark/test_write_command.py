@@ -232,3 +232,22 @@ def test_a_stream_that_dies_after_a_batch_and_goes_on_writes_every_batch_once(
     assert [(0, "completed"), (1, "completed"), (1, "nothing")] == done
     expected = [(1, "a", "ONE"), (1, "a", "one"), (2, "a", "two"), (3, "b", "three")]
     assert expected == rows_of(spark, tmp_path, "id", "p", "x")
+
+
+@pytest.mark.parametrize("kind", [long("COPY_ON_WRITE"), "MERGE_ON_READ"])
+def test_rows_go_to_the_file_groups_of_their_buckets(spark, spec, tmp_path, kind):
+    by_buckets = "ordering: [ts], index: {type: bucket, buckets: 3}}"
+    spec.write_text(SPEC.replace("COPY_ON_WRITE", kind).replace("ordering: [ts]}", by_buckets))
+    (table,) = reconciler.load_specs(spec)
+    frame = spark.range(60).selectExpr("id", "'a' as p", "1L as ts", "cast(id as string) as x")
+    reconciler.write(frame, table, "bulk-insert")
+    changed = frame.where("id < 30").selectExpr("id + 15 as id", "p", "2L as ts", "'new' as x")
+    for number in (1, 2, 2):  # the batch that a restarted stream brings again
+        reconciler.write(changed, table, "upsert", batch=("rows", number))
+    reconciler.write(frame.where("id >= 50").select("id", "p"), table, "delete")
+
+    found = [(key, "new" if 15 <= key < 45 else str(key)) for key in range(50)]
+    assert sorted(found, key=str) == rows_of(spark, tmp_path, "id", "x")
+    names = [path.name for path in (tmp_path / "orders/p=a").glob("*.parquet")]
+    assert {f"0000000{number}" for number in range(3)} == {name[:8] for name in names}
+    assert 3 == len({name.partition("_")[0] for name in names})
