@@ -7,11 +7,12 @@ import json
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from reconciler.arrays import to_arrow
+from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
+from reconciler.file_slices.merge.slice_reader import SliceReadOptions, read_slice
 from reconciler.hudi.codecs import hfile_writer
-from reconciler.hudi.files.names import BaseName
+from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.load import PROPERTIES, load_properties, load_timeline
 from reconciler.hudi.metadata.deltacommit import Deltacommit, NewFileGroup
 from reconciler.hudi.metadata.index_build import name_build_instant
@@ -23,8 +24,9 @@ from reconciler.hudi.metadata.record_encoder import RecordEncoder
 from reconciler.hudi.metadata.record_index import RecordIndex
 from reconciler.hudi.metadata.table import open_metadata_table
 from reconciler.hudi.table.properties import replace_value
-from reconciler.state.current_files import find_newest_bases
-from reconciler.state.observe import observe
+from reconciler.reader.model import ReadRequest
+from reconciler.reader.open_scan import open_scan
+from reconciler.reader.slice_rows import get_slice_files
 from reconciler.storage.open import open_storage
 from reconciler.transaction.metadata.sync import open_record_index
 from tests.manual_clustering import add_milliseconds, to_epoch_ms
@@ -34,18 +36,25 @@ PARTITIONS = "hoodie.table.metadata.partitions"
 LONG_AGO = "20200101000000000"
 
 
-def read_newest_keys(storage, now_ms):
-    """Yield partition path, name and keys of every newest base file."""
-    state = observe(storage, None, observed_ms=now_ms)
-    for row in find_newest_bases(state.view).tolist():
-        path = state.files.partitions[state.files.partition[row]]
-        name = state.files.name[row].as_py()
-        data = storage.read(f"{path}/{name}" if path else name)
-        keys = pq.read_table(pa.BufferReader(data), columns=["_hoodie_record_key"]).column(0)
-        yield path, name, keys.combine_chunks()
+def read_newest_keys(storage):
+    """Yield partition path, file id and keys of every file slice that readers see."""
+    scan = open_scan(storage, ReadRequest(), is_checked=True)
+    options = SliceReadOptions(
+        rules=scan.rules,
+        schema=scan.table_schema,
+        committed=scan.committed,
+        columns=(RECORD_KEY,),
+    )
+    for row in range(len(scan.slices)):
+        files = get_slice_files(scan, row)
+        path, _, name = (files.base or files.logs[0]).rpartition("/")
+        parsed = LogName.parse(name) or BaseName.parse(name)
+        batches = [pa.array([], pa.string())]
+        batches += [one.column(0).cast(pa.string()) for one in read_slice(files, options, storage)]
+        yield path, parsed.file_id, pa.concat_arrays(batches)
 
 
-def add_record_index(path, now_ms, *, groups=2, by_partition=False):
+def add_record_index(path, *, groups=2, by_partition=False):
     """Add a record index of a table's rows, as Hudi initializes it.
 
     ``by_partition``: mark the index as partitioned.
@@ -59,9 +68,9 @@ def add_record_index(path, now_ms, *, groups=2, by_partition=False):
     times = (timeline.newest_time, table.timeline.newest_time)
     newest = max((time for time in times if time and time > LONG_AGO), default=LONG_AGO)
     keys, values = [pa.array([], pa.string())], []
-    for folder, name, some in read_newest_keys(storage, now_ms):
+    for folder, file_id, some in read_newest_keys(storage):
         keys.append(some)
-        values += [records.encode_record_location(folder, name, to_epoch_ms(newest))] * len(some)
+        values += [records.encode_record_location(folder, file_id, to_epoch_ms(newest))] * len(some)
     contents = _base_contents(pa.concat_arrays(keys), pa.array(values, pa.binary()), schema, groups)
     deltacommit = Deltacommit(
         table=table,
@@ -122,11 +131,11 @@ def read_indexed_places(path, keys):
     return found
 
 
-def find_places(path, now_ms):
+def find_places(path):
     """Return partition path and file id by key, from the files; fails if a key occurs twice."""
     found = {}
-    for folder, name, keys in read_newest_keys(open_storage(str(path)), now_ms):
+    for folder, file_id, keys in read_newest_keys(open_storage(str(path))):
         for key in keys.to_pylist():
             assert key not in found, f"{key} is there twice"
-            found[key] = (folder, BaseName.parse(name).file_id)
+            found[key] = (folder, file_id)
     return found

@@ -51,7 +51,7 @@ from reconciler.writer.row_blocks import (
     read_matched_chunks,
     send_rows,
 )
-from reconciler.writer.slice_keys import SliceLogs, find_merged_keys
+from reconciler.writer.slice_keys import SliceLogs, find_logged_keys, find_merged_keys
 from reconciler.writer.stored_keys import find_stored_keys
 
 INDEX_PATH: Final = f"{ROOT}/record_index"
@@ -77,9 +77,14 @@ class IndexLookup:
     file_tasks: int
     logs: Mapping[int, SliceLogs] = field(default_factory=dict)
 
-    def get_logs(self, file: int) -> tuple[str, ...]:
-        """Return the paths of the log files of a group's current slice."""
-        return self.logs[file].paths if file in self.logs else ()
+    def get_slice(self, file: int) -> SliceFiles:
+        """Return the files of a group's current slice."""
+        size = int(self.groups.base[file])
+        return SliceFiles(
+            base=self.groups.get_base_path(file) if size >= 0 else None,
+            base_size=max(size, 0),
+            logs=self.logs[file].paths if file in self.logs else (),
+        )
 
     @classmethod
     def from_index(
@@ -195,7 +200,8 @@ def _misplaced_keys_error(keys: Any, rows: Integers, expected: str) -> FormatErr
 
 def _match_file_groups(groups: FileGroupSizes, locations: Sequence[FileGroupLocation]) -> Integers:
     """Return the file groups at some locations, -1 for none."""
-    live = np.flatnonzero(groups.is_live & (groups.base >= 0))
+    has_files = (groups.base >= 0) | (groups.log_files > 0)
+    live = np.flatnonzero(groups.is_live & has_files)
     folders = pa.array(groups.partitions, pa.string()).take(to_arrow(groups.partition[live]))
     file_ids = groups.file_id.take(to_arrow(live))
     existing = pc.binary_join_element_wise(folders, file_ids, "/")
@@ -231,13 +237,12 @@ def _decide_outcomes(
     batch: Any, file: int, row_job: RowJob, lookup: IndexLookup, storage: Storage
 ) -> tuple[NDArray[np.int8], Integers]:
     """Return what becomes of rows whose keys are in a file, and the numbers of the file's rows."""
-    groups = lookup.groups
-    keys, path = batch.column("key"), groups.get_base_path(file)
-    size = int(groups.base[file])
-    stored = find_stored_keys(storage, path, size, keys)
-    if len(stored) < len(keys):
-        missing = np.setdiff1d(np.arange(len(keys)), stored.index, assume_unique=True)
-        raise _misplaced_keys_error(keys, missing, f"in {path}")
+    groups, keys = lookup.groups, batch.column("key")
+    slice_files = lookup.get_slice(file)
+    position, missing = _find_rows(slice_files, keys, row_job, storage)
+    if len(missing):
+        expected = slice_files.base or ", ".join(slice_files.logs) or groups.get_file_id(file)
+        raise _misplaced_keys_error(keys, missing, f"in {expected}")
     is_elsewhere = to_numpy(batch.column("folder")) != groups.partition[file]
     moves = is_elsewhere & ~to_numpy(batch.column("deletes"))
     outcome = np.where(moves, MatchOutcome.MOVES, MatchOutcome.CHANGES).astype(np.int8)
@@ -245,10 +250,27 @@ def _decide_outcomes(
     if times and moves.any():
         rows = np.flatnonzero(moves)
         selected = [column.take(to_arrow(rows)) for column in times]
-        ref = SliceFiles(base=path, base_size=size, logs=lookup.get_logs(file))
-        older = _find_older_rows(keys.take(to_arrow(rows)), selected, ref, row_job, storage)
+        older = _find_older_rows(keys.take(to_arrow(rows)), selected, slice_files, row_job, storage)
         outcome[rows[older]] = MatchOutcome.STAYS
-    return outcome, stored.position
+    return outcome, position
+
+
+def _find_rows(
+    files: SliceFiles, keys: Any, row_job: RowJob, storage: Storage
+) -> tuple[Integers, Integers]:
+    """Return the number of each key's row in the base file, or -1, and the keys of no row.
+
+    Log files are read only for keys that the base file does not have.
+    """
+    position = np.full(len(keys), -1, np.int64)
+    if files.base is not None:
+        stored = find_stored_keys(storage, files.base, files.base_size, keys)
+        position[stored.index] = stored.position
+    missing: Integers = np.flatnonzero(position < 0)
+    if len(missing) and files.logs:
+        reading, wanted = row_job.settings.reading, keys.take(to_arrow(missing))
+        missing = np.delete(missing, find_logged_keys(files.logs, wanted, reading, storage))
+    return position, missing
 
 
 def _find_older_rows(

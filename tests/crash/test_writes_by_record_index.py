@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from reconciler.errors import BusyError
 from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.layout.sizing.assignment_rules import MergeOnRead
 from reconciler.storage.open import open_storage
+from reconciler.writer import facts
 from reconciler.writer.request import WriteMode
 from tests.crash.write_drill import act_after, write_in_between
 from tests.record_indexes import add_record_index, find_places, read_indexed_places
+from tests.selection import long
 from tests.table_sessions import write_spec
 from tests.write_runs import WriteRuns, make_rows
 
+MERGED = "MERGE_ON_READ"
+TABLES = [
+    (6, "COPY_ON_WRITE"),
+    (8, "COPY_ON_WRITE"),
+    (9, "COPY_ON_WRITE"),
+    long((6, MERGED)),
+    long((8, MERGED)),
+    (9, MERGED),
+]
 
-@pytest.fixture(params=[6, 8, 9])
+
+@pytest.fixture(params=TABLES, ids=lambda table: "{}-{}".format(*table))
 def it(request, tmp_path):
     (tmp_path / "t").mkdir()
-    found = WriteRuns(write_spec(tmp_path / "t", version=request.param))
+    version, kind = request.param
+    found = WriteRuns(write_spec(tmp_path / "t", version=version, kind=kind))
     found.write(make_rows((1, "a", 1, "one"), (2, "b", 1, "two")))
-    add_record_index(found.spec.path, found.clock.now_ms())
+    add_record_index(found.spec.path)
     return found
 
 
@@ -27,7 +43,7 @@ def assert_placed(it):
     """The index is live, and says of every key where it is, and of no other."""
     assert "record_index" in load_properties(open_storage(it.spec.path)).metadata_partitions
     keys = [str(number) for number in range(12)]
-    assert find_places(it.spec.path, it.clock.now_ms()) == read_indexed_places(it.spec.path, keys)
+    assert find_places(it.spec.path) == read_indexed_places(it.spec.path, keys)
 
 
 def test_a_key_that_comes_with_another_partition_moves_there(it):
@@ -78,10 +94,29 @@ def test_an_insert_that_dedupes_keeps_one_row_a_key_of_all_partitions(it):
     assert_placed(it)
 
 
+@pytest.mark.parametrize("version", [long(6), 9])
+def test_rows_that_only_log_files_have_are_found_by_the_index(tmp_path, monkeypatch, version):
+    """Writers whose index finds rows in log files have put them there before."""
+    it = WriteRuns(write_spec(tmp_path, version=version, kind=MERGED))
+    with monkeypatch.context() as patched:
+        patched.setattr(facts, "find_table_kind", lambda *_, **__: MergeOnRead(indexes_logs=True))
+        it.write(make_rows((1, "a", 1, "one"), (2, "a", 1, "two"), (3, "b", 1, "three")))
+        it.write(make_rows((4, "a", 1, "four"), (1, "a", 2, "ONE")))
+    assert not [*Path(it.spec.path).glob("p=*/*.parquet")]
+    add_record_index(it.spec.path)
+    assert_placed(it)
+
+    it.write(make_rows((1, "a", 3, "one"), (3, "a", 2, "moved"), (4, "b", 0, "older")))
+    it.write(make_rows((2, "a", 1, None)), WriteMode.DELETE)
+
+    assert [(1, "a", 3, "one"), (3, "a", 2, "moved"), (4, "a", 1, "four")] == it.read_rows()
+    assert_placed(it)
+
+
 def test_an_index_by_partition_leaves_keys_to_their_partitions(tmp_path):
     it = WriteRuns(write_spec(tmp_path, version=9))
     it.write(make_rows((1, "a", 1, "one")))
-    add_record_index(it.spec.path, it.clock.now_ms(), by_partition=True)
+    add_record_index(it.spec.path, by_partition=True)
     it.write(make_rows((1, "b", 2, "other")))
 
     assert [(1, "a", 1, "one"), (1, "b", 2, "other")] == it.read_rows()
@@ -110,7 +145,7 @@ def test_a_write_that_brings_no_new_key_stands_beside_others(it, tmp_path):
 def test_an_index_that_begins_meanwhile_makes_a_write_give_way(tmp_path):
     it = WriteRuns(write_spec(tmp_path, version=9))
     it.write(make_rows((1, "a", 1, "one")))
-    begins = act_after(r"\.parquet$", lambda: add_record_index(it.spec.path, it.clock.now_ms()))
+    begins = act_after(r"\.parquet$", lambda: add_record_index(it.spec.path))
 
     with pytest.raises(BusyError, match=r"record index .*run it again"):
         it.write(make_rows((1, "b", 2, "ONE")), around=begins)

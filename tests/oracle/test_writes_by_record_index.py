@@ -18,8 +18,6 @@ pytestmark = pytest.mark.oracle
 BY_INDEX = ALL | {"hoodie.index.type": "RECORD_INDEX"}
 MOVING = BY_INDEX | {"hoodie.record.index.update.partition.path": "true"}
 BY_PARTITION = {"hoodie.metadata.record.level.index.enable": "true"}
-#: after all that a test writes
-LATER_MS = 4_000_000_000_000
 
 
 @pytest.fixture(params=VERSIONS)
@@ -51,7 +49,7 @@ def assert_right(it):
     it.assert_right()
     assert "record_index" in it.table.metadata_partitions()
     every = [f"{folder}{number}" for folder in FOLDERS for number in range(it.number + 1)]
-    places = find_places(it.table.path, LATER_MS)
+    places = find_places(it.table.path)
     assert sorted(it.model) == sorted(places)
     assert places == read_indexed_places(it.table.path, every)
 
@@ -86,14 +84,12 @@ def test_what_hudi_leaves_in_its_old_folder_by_default_is_moved_by_us(it):
     it.hudi.write(it.table, [row], options=BY_INDEX)
     it.put([row])
 
-    assert (
-        find_places(it.table.path, LATER_MS)[row[0]][0] == folder
-    )  # although its column says another
+    assert find_places(it.table.path)[row[0]][0] == folder  # although its column says another
     row = it.row(row[0], row[1])
     write(it.spec, [row])
     it.put([row])
     assert_right(it)
-    assert find_places(it.table.path, LATER_MS)[row[0]][0] == row[1]
+    assert find_places(it.table.path)[row[0]][0] == row[1]
 
 
 @pytest.mark.parametrize("it", [long("0.15.0"), "1.0.2", long("1.2.0")], indirect=True)

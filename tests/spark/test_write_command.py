@@ -25,8 +25,6 @@ spec:
   concurrency: {lock: {provider: filesystem}}
   table: {type: COPY_ON_WRITE, version: 9, recordKey: [id], partitionBy: [p], ordering: [ts]}
 """
-#: after all that a test writes
-AFTER_MS = 4_000_000_000_000
 AVRO = {
     "type": "record",
     "name": "r",
@@ -110,7 +108,7 @@ def test_a_key_moves_to_the_partition_that_it_comes_with_where_an_index_knows_al
     columns = {"id": [*range(40)], "p": ["a", "b"] * 20, "ts": [1] * 40, "x": ["one"] * 40}
     pq.write_table(pa.table(columns), tmp_path / "first.parquet")
     assert run("write", spec, tmp_path / "first.parquet") == 0
-    add_record_index(tmp_path / "orders", AFTER_MS, groups=3)
+    add_record_index(tmp_path / "orders", groups=3)
     lines = [{"id": n, "p": "c", "ts": 2, "x": "two"} for n in range(0, 40, 4)]
     lines += [{"id": n, "p": "c", "ts": 0, "x": "old"} for n in range(1, 40, 4)]
     lines += [{"id": n, "p": "b", "ts": 2, "x": "two"} for n in range(39, 50, 2)]
@@ -125,7 +123,7 @@ def test_a_key_moves_to_the_partition_that_it_comes_with_where_an_index_knows_al
     }
     wanted = sorted(((n, *values) for n, values in model.items()), key=str)
     assert rows_of(spark, tmp_path, "id", "p", "x") == wanted
-    assert find_places(tmp_path / "orders", AFTER_MS) == read_indexed_places(
+    assert find_places(tmp_path / "orders") == read_indexed_places(
         tmp_path / "orders", [str(number) for number in range(60)]
     )
 
