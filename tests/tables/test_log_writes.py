@@ -271,7 +271,7 @@ def test_changes_name_the_rows_of_the_base_file_that_they_replace(tmp_path):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("hoodie.record.merge.mode=CUSTOM", "merge mode CUSTOM is not supported"),
+        ("hoodie.record.merge.mode=CUSTOM", "record merge mode CUSTOM"),
         ("hoodie.table.partial.update.mode=IGNORE_DEFAULTS", "partial updates"),
         ("hoodie.table.cdc.enabled=true", "change data"),
     ],
