@@ -29,12 +29,10 @@ def count_telling_writes(state: TableState, groups: FileGroupSizes) -> int:
 
 
 def has_archived_logs(state: TableState, groups: FileGroupSizes) -> bool:
-    """Return True if writes of current log files are archived.
+    """Return True if writes of current log files may be archived.
 
-    Before version 8 names do not tell; there it is False, as for most tables of any version.
+    Before version 8 names tell only when the slice began.
     """
-    if state.table_version < LOGS_BY_COMPLETION:
-        return False
     oldest, commits = _find_oldest_log(state, groups), state.timeline.commits
     return oldest is not None and bool(commits) and oldest < commits[0].requested
 

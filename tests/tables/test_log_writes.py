@@ -17,9 +17,11 @@ from reconciler.errors import BusyError, UnsupportedError
 from reconciler.file_slices.merge.log_records import read_data_batches
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, read_blocks
 from reconciler.hudi.load import load_properties
+from reconciler.layout.sizing.assignment_rules import MergeOnRead
 from reconciler.storage.open import open_storage
 from reconciler.storage.read_only import ReadOnlyStorage
 from reconciler.verification.verify import verify_metadata
+from reconciler.writer import facts
 from reconciler.writer.request import WriteMode
 from reconciler.writer.stream_batches import has_batch, make_batch_extra
 from tests.crash.clustering_drill import get_outcome
@@ -212,6 +214,23 @@ def test_rows_are_found_beside_log_files_whose_writes_are_archived(it):
 
     assert [(1, "a", 3, "one"), (2, "a", 3, "two")] == it.read_rows()
     assert (0, 2) == (outcome.counts.inserts, outcome.counts.updates)
+
+
+@pytest.mark.parametrize("version", [6, long(9)])
+def test_rows_that_only_log_files_of_archived_writes_have_are_found(tmp_path, monkeypatch, version):
+    it = copy_table(write_table(version), tmp_path / "t", own_clock=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(facts, "find_table_kind", lambda *_, **__: MergeOnRead(indexes_logs=True))
+        it.write(make_rows((3, "a", 1, "three")))
+    kept = it.write(make_rows((2, "a", 2, "TWO"))).instant
+    for file in get_timeline_folder(it).glob("*commit*"):
+        if not file.name.startswith(kept):
+            file.unlink()
+
+    outcome = it.write(make_rows((3, "a", 2, "THREE")))
+
+    assert [(1, "a", 1, "one"), (2, "a", 2, "TWO"), (3, "a", 2, "THREE")] == it.read_rows()
+    assert (0, 1) == (outcome.counts.inserts, outcome.counts.updates)
 
 
 def test_what_log_files_have_deleted_is_not_deleted_again(it):

@@ -32,7 +32,7 @@ def test_all_writes_since_the_oldest_log_file_tell(version, expected):
 
 @pytest.mark.parametrize(
     ("version", "hours", "expected"),
-    [(9, (3, 4), True), (9, (2, 3), False), (6, (3, 4), False)],
+    [(9, (3, 4), True), (9, (2, 3), False), (6, (3, 4), True), (6, (1, 2), False)],
 )
 def test_log_files_of_archived_writes_are_searched(version, hours, expected):
     names = [base("f", 1), log("f", 1 if version < 8 else 2)]
