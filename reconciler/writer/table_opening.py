@@ -143,6 +143,7 @@ def _check_declared(spec: TableSpec, properties: TableProperties, timeline: Time
     if not timeline.instants:
         instead = "remove its folder: nothing was written to it yet"
     for field, declared, actual in (
+        ("type", (spec.table.type,), (properties.table_type,)),
         ("recordKey", spec.table.record_key, properties.record_keys),
         ("partitionBy", spec.table.partition_by, properties.partition_fields),
         ("ordering", spec.table.ordering, properties.ordering_fields),

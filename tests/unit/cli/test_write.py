@@ -29,6 +29,10 @@ CASES = {
         "v9_tz_utc", LOCK + NEW.replace("[id]", "[name]") + "}\n", ["a.csv"], 1,
         "spec.table.recordKey is name",
     ),
+    "another type": (
+        "v9_tz_utc", LOCK + NEW.replace("COPY_ON_WRITE", "MERGE_ON_READ") + "}\n", ["a.csv"], 1,
+        "spec.table.type is MERGE_ON_READ, and the table at",
+    ),
     "change data of log files": (
         "v9_cdc_mor", LOCK + "  timezone: UTC\n", ["a.csv"], 1, "keeps change data",
     ),
