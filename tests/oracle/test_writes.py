@@ -221,9 +221,11 @@ def folder_of(it: Both, value: str) -> str:
     return f"p={value}" if it.spec.table.hive_style else value
 
 
-def turns(ours: list[Any], hudis: list[Any], random: Random) -> Iterator[Callable[[Both], None]]:
+def turns(
+    ours: list[Any], hudis: list[Any], random: Random, rounds: int
+) -> Iterator[Callable[[Both], None]]:
     """One of ours, one of Hudi's: each kind before any comes again."""
-    for number in range(ROUNDS):
+    for number in range(rounds):
         for kinds in (ours, hudis):
             at = number % len(kinds)
             if at == 0:
@@ -231,8 +233,8 @@ def turns(ours: list[Any], hudis: list[Any], random: Random) -> Iterator[Callabl
             yield kinds[at]
 
 
-def play(it: Both, ours: list[Any], hudis: list[Any]) -> None:
-    for turn in turns([*ours], [*hudis], it.random):
+def play(it: Both, ours: list[Any], hudis: list[Any], rounds: int = ROUNDS) -> None:
+    for turn in turns([*ours], [*hudis], it.random, rounds):
         target = it.random.choice([FULL, 120 << 20])
         index = it.spec.table.index
         it.spec = make_spec(
