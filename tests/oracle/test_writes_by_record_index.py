@@ -121,3 +121,29 @@ def test_an_index_that_hudi_keeps_by_partition_leaves_keys_to_their_partitions(r
     assert "record_index" not in table.metadata_partitions()
     (note,) = done.warnings
     assert "record_index was dropped: the record index keeps keys per partition" in note.because
+
+
+@pytest.mark.parametrize("version", [long("0.15.0"), long("1.2.0")])
+def test_rows_that_hudi_has_put_into_log_files_alone_are_found_by_the_index(
+    real_hudi, tmp_path, version
+):
+    """As writers do whose index finds rows in log files; the record index tells where they are."""
+    hudi = real_hudi(version)
+    logging = ALL | {"hoodie.index.type": "INMEMORY"}
+    table = hudi.table(tmp_path / "t", merge_on_read=True, options=LATE | logging)
+    spec = make_spec(table, TABLE_VERSION[version], merge_on_read=True)
+    it = Both(hudi=hudi, table=table, spec=spec, random=Random(version), options=logging)
+    rows = it.new(6)
+    hudi.write(table, rows)
+    it.put(rows)
+    assert not [*table.path.glob("[abc]/*.parquet")]
+
+    rows = [*it.old(3), *it.new(1)]
+    done = write(it.spec, rows)
+    it.put(rows)
+    assert (1, 3) == (done.counts.inserts, done.counts.updates)
+    it.assert_right()
+    rows = it.old(2)
+    write(it.spec, rows, WriteMode.DELETE)
+    it.drop(rows)
+    assert_right(it)

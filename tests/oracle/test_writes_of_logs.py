@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import reconciler
 from reconciler.errors import ReconcilerError, UnsupportedError
 from reconciler.reader.model import ReadRequest
 from reconciler.storage.open import open_storage
@@ -20,7 +19,7 @@ from tests.oracle.bundles import TABLE_VERSION, VERSIONS
 from tests.oracle.clustered_tables import list_completed
 from tests.oracle.failed_writes import fail_write
 from tests.oracle.hudi import COMPACT_METADATA
-from tests.oracle.our_clustering import apply_here
+from tests.oracle.our_services import apply_block, we_archive, we_clean, we_cluster, we_compact
 from tests.oracle.our_writer import make_spec, read_rows, write
 from tests.oracle.test_secondary_index import OPTIONS, SETTINGS
 from tests.oracle.test_writes import (
@@ -99,42 +98,6 @@ class BothOfLogs(Both):
         """Find nothing in the metadata table that differs from the files."""
         found = verify_metadata(open_storage(str(self.table.path)), None).differences
         assert () == tuple(found)
-
-
-_SERVICES = """\
-apiVersion: reconciler/v1
-kind: HudiTable
-metadata: {{name: t}}
-spec:
-  path: "{path}"
-  timezone: UTC
-  {block}
-  concurrency: {{lock: {{provider: filesystem}}}}
-"""
-
-
-def apply_block(it: Both, block: str) -> None:
-    """Plan the table by one block of a spec, and apply the plan; there is nothing to do then."""
-    file = it.table.path.parent / "services.yaml"
-    file.write_text(_SERVICES.format(path=it.table.path, block=block))
-    specs = reconciler.load_specs(file)
-    plan = reconciler.plan(specs)
-    assert [(None, ())] == [(one.error, one.refusals) for one in plan.tables]
-    result = apply_here(plan)
-    assert 0 == result.exit_code, [(t.error, t.refusals, t.outcomes) for t in result.tables]
-    assert () == reconciler.plan(specs).tables[0].steps
-
-
-def we_compact(it: Both) -> None:
-    apply_block(it, "compaction: {afterDeltaCommits: 1}")
-
-
-def we_clean(it: Both) -> None:
-    apply_block(it, "retention: {commits: 1}")
-
-
-def we_cluster(it: Both) -> None:
-    apply_block(it, "clustering: {columns: [ts], when: always}")
 
 
 def hudi_compacts(it: Both) -> None:
@@ -258,6 +221,27 @@ def test_hudi_and_we_write_in_turns_to_a_table_without_metadata_table(real_hudi,
     play(it, [*OURS, *SERVICES], HUDIS, ROUNDS)
 
     assert [] == table.metadata_partitions()
+
+
+def hudi_archives(it: Both) -> None:
+    it.hudi.archive(it.table, it.options)
+
+
+@pytest.mark.parametrize("version", choose_versions())
+def test_hudi_and_we_archive_writes_of_logs(real_hudi, tmp_path, version):
+    hudi, seed = real_hudi(version), int(os.environ.get("SEED", "1"))
+    table = hudi.table(tmp_path / "t", merge_on_read=True, options=ALL)
+    spec = make_spec(table, TABLE_VERSION[version], merge_on_read=True)
+    it = BothOfLogs(hudi=hudi, table=table, spec=spec, random=Random(f"{version} {seed} archive"))
+    it.options = ALL
+    rows = it.new(6)
+    hudi.write(table, rows, options=COMPACT_METADATA)
+    it.put(rows)
+    hudis = [hudi_archives, hudi_archives, hudi_cleans, hudi_upserts("BLOOM"), hudi_compacts]
+
+    play(it, [we_upsert, we_upsert, we_delete, we_insert, we_archive, *SERVICES[:2]], hudis, ROUNDS)
+
+    assert any(table.path.glob(".hoodie/**/archived/?*")) or any(table.timeline.glob("history/?*"))
 
 
 @dataclass
