@@ -422,7 +422,7 @@ def get_live_indexes(runs):
 def test_a_record_index_is_dropped_where_log_files_may_have_new_keys(tmp_path):
     it = make_runs(tmp_path, 8, "MERGE_ON_READ", INDEX.format(1))
     it.write(rows([2]))
-    add_record_index(it.spec.path, it.clock.now_ms())
+    add_record_index(it.spec.path)
     it.write(rows([2]), WriteMode.DELETE)
     assert {"files", "record_index"} == get_live_indexes(it)
 
@@ -436,10 +436,10 @@ def test_a_record_index_is_dropped_where_log_files_may_have_new_keys(tmp_path):
 def test_a_record_index_knows_new_keys_of_base_files(tmp_path):
     it = make_runs(tmp_path, index=INDEX.format(1))
     it.write(rows([2]))
-    add_record_index(it.spec.path, it.clock.now_ms())
+    add_record_index(it.spec.path)
     it.write(rows([2, 4, 1], ts=2))
     it.write(rows([2, 9]), WriteMode.DELETE)
 
     keys = [str(number) for number in range(10)]
     assert {"files", "record_index"} == get_live_indexes(it)
-    assert find_places(it.spec.path, it.clock.now_ms()) == read_indexed_places(it.spec.path, keys)
+    assert find_places(it.spec.path) == read_indexed_places(it.spec.path, keys)
