@@ -44,6 +44,30 @@ class RowReasons:
         return build_dictionary(compact.astype(np.int32), [self.texts[code] for code in used])
 
 
+#: words of a sentence about one file slice, and those for several
+_OF_MANY: Final = (
+    ("its file group", "their file groups"),
+    ("its log files", "their log files"),
+    ("rewrites it,", "rewrites them,"),
+    ("its base file is a bootstrap skeleton", "their base files are bootstrap skeletons"),
+    ("its folder is not a partition", "their folders are no partitions"),
+)
+
+
+def speak_of(count: int, sentence: str) -> str:
+    """Return a sentence about one file slice as one about so many.
+
+    >>> speak_of(1, "clustering 7 is going to rewrite its file group")
+    'clustering 7 is going to rewrite its file group'
+    >>> speak_of(3, "clustering 7 is going to rewrite its file group")
+    'clustering 7 is going to rewrite their file groups'
+    """
+    if count != 1:
+        for one, many in _OF_MANY:
+            sentence = sentence.replace(one, many)
+    return sentence
+
+
 def pluralize(count: int, noun: str) -> str:
     """Format a count with its noun and thousands separators.
 

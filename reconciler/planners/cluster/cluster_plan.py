@@ -28,7 +28,7 @@ from reconciler.planners.cluster.withheld import decide_withheld
 from reconciler.planners.cluster.writer_sizes import warn_of_writers
 from reconciler.planners.drift import UnclusteredSlices
 from reconciler.planners.picture import TablePicture
-from reconciler.planners.reasons import pluralize
+from reconciler.planners.reasons import pluralize, speak_of
 from reconciler.plans import columns
 from reconciler.plans.layout_change import (
     LayoutChange,
@@ -303,7 +303,8 @@ def _list_untouched(decision: ClusteringDecision) -> tuple[Untouched, ...]:
         codes = code[decision.rule == number]
         if rule != "group" and len(codes):
             most = int(np.bincount(codes).argmax())
-            untouched.append(Untouched(rule, len(codes), str(texts[most].as_py())))
+            because = speak_of(len(codes), str(texts[most].as_py()))
+            untouched.append(Untouched(rule, len(codes), because))
     return tuple(sorted(untouched, key=lambda rule: (-rule.slices, rule.rule)))
 
 

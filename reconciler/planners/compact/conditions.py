@@ -65,10 +65,11 @@ def judge_slices(picture: TablePicture, figures: LogFigures) -> tuple[Condition,
     if when is None:
         return None
     if (share := when.log_share_above) is not None:
-        said = f"more than {units.format_percent(share)} of its bytes are in log files"
+        said = f"more than {units.format_percent(share)} of the bytes are in log files"
         found.append(_judge("logShareAbove", share, figures.share > share, said, figures.share))
     if (files := when.log_files_above) is not None:
-        said = f"it has more than {files} log files"
+        verb = "is" if files == 1 else "are"
+        said = f"there {verb} more than {pluralize(files, 'log file')}"
         found.append(_judge("logFilesAbove", files, figures.files > files, said, figures.files))
     if when.older_than is not None:
         found.append(_judge_age(picture, figures, when.older_than))
@@ -88,7 +89,7 @@ def _judge_age(picture: TablePicture, figures: LogFigures, older_than: int) -> C
     if picture.now is not None and zone is not None:
         boundary = format_instant(picture.now - timedelta(seconds=older_than), zone)
         is_old = np.array([len(i) > 0 and i < boundary[: len(i)] for i in figures.oldest], np.bool_)
-    said = f"its oldest log file is older than {age}"
+    said = f"the oldest log file is older than {age}"
     oldest = np.array([int(instant or 0) for instant in figures.oldest], np.int64)
     return _judge("olderThan", age, is_old, said, -oldest)
 

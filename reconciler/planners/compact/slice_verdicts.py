@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.arrays import Integers, Mask
-from reconciler.planners.reasons import RowReasons, Sentence, pluralize
+from reconciler.planners.reasons import RowReasons, Sentence, pluralize, speak_of
 from reconciler.plans.layout_change import Untouched
 
 #: why a slice is compacted (the first rule) or stays
@@ -64,7 +64,7 @@ class SliceVerdicts:
             codes = self._reasons.codes[self.rule == number]
             if rule != "compact" and len(codes):
                 text = self._reasons.texts[int(np.bincount(codes).argmax())]
-                untouched.append(Untouched(rule, len(codes), text))
+                untouched.append(Untouched(rule, len(codes), speak_of(len(codes), text)))
         return tuple(sorted(untouched, key=lambda one: (-one.slices, one.rule)))
 
 

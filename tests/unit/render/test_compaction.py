@@ -15,7 +15,7 @@ from reconciler.render.result import render_table
 from reconciler.render.terminal import Terminal
 
 KIB = 1024
-REASON = "more than 50 % of its bytes are in log files (compaction.when.logShareAbove)"
+REASON = "more than 50 % of the bytes are in log files (compaction.when.logShareAbove)"
 
 
 def group(partition, file_id, logs):
@@ -70,7 +70,7 @@ def test_the_plan_shows_what_is_read_and_about_what_it_becomes():
         "      files, become 3 base files of about 24.0 KiB",
         "      a    2 file slices    5 log files    80.0 KiB → about 16.0 KiB",
         "      b     1 file slice    4 log files    40.0 KiB → about 8.0 KiB",
-        "      more than 50 % of its bytes are in log files",
+        "      more than 50 % of the bytes are in log files",
         "        (compaction.when.logShareAbove)",
         "      when: 2 file slices stay: no condition of compaction.when holds",
     ] == lines[start : start + 7]

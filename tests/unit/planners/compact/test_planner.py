@@ -136,9 +136,9 @@ def test_deltacommits_count_since_the_newest_completed_compaction(instants, decl
 @pytest.mark.parametrize(
     ("when", "slices", "said"),
     [
-        ({"log_share_above": 0.5}, ["g", "f"], "more than 50% of its bytes are in log files"),
-        ({"log_files_above": 1}, ["g"], "it has more than 1 log files"),
-        ({"older_than": 10 * 3600 + 1}, ["g", "f"], "its oldest log file is older than 36001s"),
+        ({"log_share_above": 0.5}, ["g", "f"], "more than 50% of the bytes are in log files"),
+        ({"log_files_above": 1}, ["g"], "there is more than 1 log file"),
+        ({"older_than": 10 * 3600 + 1}, ["g", "f"], "the oldest log file is older than 36001s"),
         ({"older_than": 11 * 3600}, [], None),
         ({"log_share_above": 0.9, "log_files_above": 1}, ["g", "f"], None),
     ],
@@ -158,8 +158,8 @@ def test_both_reasons_of_a_slice_are_given():
     part = plan(when=CompactionTrigger(log_share_above=0.5, log_files_above=1))
 
     assert (
-        "2 log files of 20 B on a base file of 10 B become 1 base file: more than 50% of its "
-        "bytes are in log files (compaction.when.logShareAbove) and it has more than 1 log files "
+        "2 log files of 20 B on a base file of 10 B become 1 base file: more than 50% of the "
+        "bytes are in log files (compaction.when.logShareAbove) and there is more than 1 log file "
         "(compaction.when.logFilesAbove)" == part.step.groups.because[0].as_py()
     )
 
@@ -208,6 +208,24 @@ def test_what_a_clustering_of_the_same_plan_rewrites_is_left_to_it():
     part = plan(clustered=rewrites_from_json([group]))
 
     assert (["h", "f"], {"clustering": 1}) == (list_slices(part), find_untouched(part))
+
+
+def test_several_slices_that_one_compaction_holds_are_spoken_of_together():
+    held = [
+        PendingCompactionGroup(
+            instant=stamp(5),
+            action=Action.COMPACTION,
+            partition="a",
+            file_id=group,
+            base_instant=stamp(0),
+        )
+        for group in "gh"
+    ]
+    part = plan(make_state(compactions=tuple(held)), partitions=PartitionFilter(exclude=("b",)))
+
+    (note,) = part.warnings
+    said = f"2 file slices: compaction {stamp(5)} is going to rewrite their file groups"
+    assert said in note.because
 
 
 def test_partitions_and_pending_services_are_left_alone():
