@@ -98,7 +98,10 @@ def _format_bytes(query: Mapping[str, Any]) -> str:
     before = words.format_size(query["bytesBefore"])
     if not _has_change(query):
         return before
-    return f"{before} → {words.format_size(query['bytesAfter'])} ±{query['error'] * 100:.0f} %"
+    after, error = query["bytesAfter"], query["error"]
+    if not after and error:  # a share of nothing: it is a number of bytes
+        return f"{before} → 0 bytes, at most {words.format_size(round(error))}"
+    return f"{before} → {words.format_size(after)} ±{error * 100:.0f} %"
 
 
 def _has_change(query: Mapping[str, Any]) -> bool:

@@ -104,6 +104,15 @@ def test_what_is_left_to_merge_after_a_compaction_follows():
     ]
 
 
+def test_a_query_that_may_read_nothing_has_its_error_in_bytes():
+    assert shown([one("q", (1, 0), (6554, 0), 4687.0)], compacts=True)[1:] == [
+        "      q      1 → no files  6.4 KiB → 0 bytes, at most 4.6 KiB",
+    ]
+    assert shown([one("q", (1, 0), (6554, 0), 0.0)], compacts=True)[1:] == [
+        "      q      1 → no files  6.4 KiB → 0 bytes ±0 %",
+    ]
+
+
 def test_only_the_queries_that_read_most_are_shown():
     many = [one(f"q{nth}", (nth, nth), (nth, nth)) for nth in range(12)]
     found = shown(many)
