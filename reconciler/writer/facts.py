@@ -58,6 +58,7 @@ from reconciler.writer.bucket import BucketSettings
 from reconciler.writer.declared_schema import make_avro_schema
 from reconciler.writer.dedupe import DedupeRule
 from reconciler.writer.index_bucket_facts import read_bucket_rule
+from reconciler.writer.index_bucket_logs import check_logged_sample
 from reconciler.writer.index_buckets import IndexBuckets
 from reconciler.writer.job import RowJob, RowRules, WriteJob
 from reconciler.writer.log_blocks import read_data_block_type
@@ -271,7 +272,10 @@ def check_writable(
         compacting=[(plan.partition, plan.file_id) for plan in state.compactions],
         clustering=[(plan.partition, plan.file_id) for plan in state.clusterings],
     )
-    return groups, read_bucket_rule(storage, properties, spec, groups, mode)
+    rule = read_bucket_rule(storage, properties, spec, groups, mode)
+    if rule is not None and mode is not WriteMode.INSERT_OVERWRITE_TABLE:
+        check_logged_sample(state, groups, rule, storage)
+    return groups, rule
 
 
 def _check_supported(storage: Storage, properties: TableProperties) -> None:

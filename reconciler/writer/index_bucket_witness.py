@@ -85,13 +85,17 @@ def check_witness(witness: BucketWitness, rule: BucketRule, source: RangeSource)
 
     Raises FormatError naming a damaged file.
     """
-    keys = _read_some_keys(witness, source)
+    check_keys(witness.path, witness.bucket, _read_some_keys(witness, source), rule)
+
+
+def check_keys(path: str, bucket: int, keys: Any, rule: BucketRule) -> None:
+    """Raise UnsupportedError if a key of a file belongs to another bucket than its file group."""
     buckets = rule.find_buckets(keys)
-    others = np.flatnonzero((buckets != witness.bucket) & (buckets != NO_BUCKET))
+    others = np.flatnonzero((buckets != bucket) & (buckets != NO_BUCKET))
     if len(others):
         first = int(others[0])
         raise UnsupportedError(
-            f"{witness.path}: bucket {witness.bucket} has the key {keys[first].as_py()!r}, which "
+            f"{path}: bucket {bucket} has the key {keys[first].as_py()!r}, which "
             f"belongs to bucket {buckets[first]} with {rule.buckets} buckets of "
             f"{', '.join(rule.fields)} (spec.table.index); declare the index as the table's "
             "writers do"

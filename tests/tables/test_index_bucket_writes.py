@@ -155,18 +155,39 @@ def test_the_first_rows_of_a_bucket_make_a_base_file_and_later_ones_log_files(tm
     assert [(key, "a", 2, "v2") for key in (10, 2, 4, 6, 8)] == it.read_rows()
 
 
+def write_as_flink(runs, batch, monkeypatch):
+    """Write all rows to log files, as Flink does."""
+    assign = stages.assign_to_buckets
+
+    def append(*given):
+        found = assign(*given)
+        return replace(found, appends=np.ones(len(found.group), np.bool_))
+
+    with monkeypatch.context() as flink:
+        flink.setattr(stages, "assign_to_buckets", append)
+        runs.write(batch)
+
+
+@pytest.mark.parametrize("version", [6, long(8), long(9)])
+def test_another_number_of_buckets_is_refused_where_all_rows_are_in_log_files(
+    tmp_path, monkeypatch, version
+):
+    write_as_flink(
+        make_runs(tmp_path, version, "MERGE_ON_READ", INDEX.format(2)), rows(range(20)), monkeypatch
+    )
+    it = make_runs(tmp_path, version, "MERGE_ON_READ", INDEX.format(4))
+
+    with pytest.raises(UnsupportedError, match=r"\.log\..*belongs to bucket \d with 4 buckets"):
+        it.write(rows(range(20), ts=2))
+    assert 20 == len(it.read_rows())
+
+
 @pytest.mark.parametrize("version", [6, long(8)])
 def test_buckets_of_log_files_alone_as_flink_makes_them_are_followed(
     tmp_path, monkeypatch, version
 ):
     it = make_runs(tmp_path, version, "MERGE_ON_READ", INDEX.format(1))
-    with monkeypatch.context() as flink:
-        assign = stages.assign_to_buckets
-        in_logs = {"appends": np.ones(1, np.bool_)}
-        flink.setattr(
-            stages, "assign_to_buckets", lambda *given: replace(assign(*given), **in_logs)
-        )
-        it.write(rows([2, 4, 6]))
+    write_as_flink(it, rows([2, 4, 6]), monkeypatch)
     assert ([], [("a", 0)]) == (list_files(it, "*.parquet"), list_buckets(it))
 
     it.write(rows([2, 8], ts=2))
