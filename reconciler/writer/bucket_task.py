@@ -70,7 +70,12 @@ def write_bucket(
             bucket=bucket.number, inserts=_tally_blocks(new), changes=_tally_blocks(changes)
         )
         if bucket.log is not None:
-            yield replace(result, log=_write_log(bucket, bucket.log, job, context, folder, blocks))
+            logged = _make_log_writer(bucket, bucket.log, job, context, folder).write(
+                make_log_changes(changes, job),
+                lambda: (block.read_batch() for block in new),
+                context.open_storage(),
+            )
+            yield replace(result, log=logged)
             return
         rows = BucketRows(
             records=make_log_records(changes, job) if changes else None,
@@ -87,19 +92,12 @@ def write_bucket(
         yield replace(result, files=files if job.needs_blooms else tuple(map(_drop_bloom, files)))
 
 
-def _write_log(
-    bucket: Bucket,
-    target: LogTarget,
-    job: RowJob,
-    context: TaskContext,
-    folder: Path,
-    blocks: Sequence[RowBlock],
-) -> WrittenLog:
-    """Write the log file of a bucket."""
+def _make_log_writer(
+    bucket: Bucket, target: LogTarget, job: RowJob, context: TaskContext, folder: Path
+) -> LogBucketWriter:
+    """Return the writer of a bucket's log file."""
     assert job.settings.log is not None, "only merge-on-read tables have log files"
-    new = sort_blocks(blocks, BlockKind.ROWS)
-    changes = sort_blocks(blocks, BlockKind.CHANGES)
-    writer = LogBucketWriter(
+    return LogBucketWriter(
         settings=job.settings.log,
         columns=job.settings.reading.wanted.columns,
         instant=job.instant,
@@ -108,11 +106,6 @@ def _write_log(
         target=target,
         token=f"{bucket.number}-{_number_write(bucket.prefix)}-{context.get_attempt()}",
         folder=folder,
-    )
-    return writer.write(
-        make_log_changes(changes, job),
-        lambda: (block.read_batch() for block in new),
-        context.open_storage(),
     )
 
 

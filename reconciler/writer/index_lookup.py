@@ -51,7 +51,12 @@ from reconciler.writer.row_blocks import (
     read_matched_chunks,
     send_rows,
 )
-from reconciler.writer.slice_keys import SliceLogs, find_logged_keys, find_merged_keys
+from reconciler.writer.slice_keys import (
+    SliceLogs,
+    find_logged_keys,
+    find_merged_keys,
+    get_current_slice,
+)
 from reconciler.writer.stored_keys import find_stored_keys
 
 INDEX_PATH: Final = f"{ROOT}/record_index"
@@ -79,12 +84,7 @@ class IndexLookup:
 
     def get_slice(self, file: int) -> SliceFiles:
         """Return the files of a group's current slice."""
-        size = int(self.groups.base[file])
-        return SliceFiles(
-            base=self.groups.get_base_path(file) if size >= 0 else None,
-            base_size=max(size, 0),
-            logs=self.logs[file].paths if file in self.logs else (),
-        )
+        return get_current_slice(self.groups, file, self.logs)
 
     @classmethod
     def from_index(

@@ -109,7 +109,7 @@ class KeySearch:
         return SliceFiles(
             base=self.path.get(group),
             base_size=max(self.size[group], 0),
-            logs=self.logs[group].paths if group in self.logs else (),
+            logs=self.logs.get(group, SliceLogs()).paths,
         )
 
 

@@ -19,7 +19,7 @@ from reconciler.hudi.codecs.log_blocks import BlockType, read_blocks, read_delet
 from reconciler.hudi.files.names import make_file_path
 from reconciler.storage.api import Storage
 from reconciler.writer.facts import WriteFacts
-from reconciler.writer.slice_keys import SliceLogs, find_merged_keys
+from reconciler.writer.slice_keys import find_merged_keys, get_current_slice
 from reconciler.writer.unpublished_write import UnpublishedWrite
 
 
@@ -52,12 +52,8 @@ def _find_removed_keys(
     keys = pa.array(deleted, pa.string())
     files = SliceFiles(logs=(path,))
     if group is not None:
-        has_base = facts.groups.base[group] >= 0
-        files = SliceFiles(
-            base=facts.groups.get_base_path(group) if has_base else None,
-            base_size=max(int(facts.groups.base[group]), 0),
-            logs=(*facts.logs.get(group, SliceLogs()).paths, path),
-        )
+        before = get_current_slice(facts.groups, group, facts.logs)
+        files = replace(before, logs=(*before.logs, path))
     return keys.filter(to_arrow(~find_merged_keys(files, keys, reading, storage)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,6 +29,7 @@ from reconciler.hudi.codecs.log_blocks import (
     read_blocks,
     read_delete_keys,
 )
+from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,18 @@ class SliceLogs:
 
     paths: tuple[str, ...] = ()
     sizes: tuple[int, ...] = ()
+
+
+def get_current_slice(
+    groups: FileGroupSizes, group: int, logs: Mapping[int, SliceLogs]
+) -> SliceFiles:
+    """Return the files of a group's current slice; ``logs``: of each group that has some."""
+    size = int(groups.base[group])
+    return SliceFiles(
+        base=groups.get_base_path(group) if size >= 0 else None,
+        base_size=max(size, 0),
+        logs=logs.get(group, SliceLogs()).paths,
+    )
 
 
 def find_merged_keys(

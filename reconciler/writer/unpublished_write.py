@@ -19,9 +19,8 @@ from reconciler.writer.request import WriteMode
 class UnpublishedWrite:
     """A write whose base files and log files exist.
 
-    ``replaced``: the groups of ``facts`` that it replaces.
-
-    ``extra``: extra metadata of the instant.
+    ``replaced``: the groups of ``facts`` that it replaces. ``extra``: extra metadata of the
+    instant.
     """
 
     mode: WriteMode
