@@ -6,12 +6,13 @@ import io
 import re
 import shutil
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import fastavro
+import pytest
 
 from reconciler.errors import StorageError
 from reconciler.executor.result import ApplyResult
@@ -24,8 +25,11 @@ from reconciler.rewrite.local import LocalRewriter
 from reconciler.storage.api import Storage
 from reconciler.storage.open import open_storage
 from tests.crash.clustering_drill import PlannedDrill
+from tests.crash.drill import Killed
 from tests.crash.write_drill import set_store_clock
 from tests.our_compaction import find_timeline
+from tests.selection import take_turn
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.trees import unpack
 
 TABLES = Path(__file__).parents[1] / "tables" / "compacting"
@@ -127,6 +131,33 @@ def make_compacting(version: str, folder: Path, state: str = "requested", **said
         for done in find_timeline(it.table).glob(f"{it.instant}*.commit"):
             done.unlink()
     return it
+
+
+def die_everywhere(
+    it: CompactionDrill, folder: Path, how: str, *, of: int, turn: int, at_least: int
+) -> Iterator[tuple[int, CompactionDrill, ApplyResult]]:
+    """Yield copies of a table on which an apply has died at a change, and another one has run.
+
+    ``how``: it died before or after the change. ``of``, ``turn``: which changes, see ``take_turn``;
+    an apply makes ``at_least`` so many. Rows are the same after it died.
+    """
+    rows = it.rows()
+    record: list[RecordingStorage] = []
+    calls = it.copy(folder / "calls")
+    calls.apply(calls.plan(), around=lambda s: record.append(RecordingStorage(s)) or record[-1])
+    changes = sum(len(one.mutations) for one in record)
+    assert changes >= at_least
+    for at in take_turn(range(1, changes + 1), of=of, turn=turn):
+        copy = it.copy(folder / f"{at}")
+        plan = copy.plan()
+        with pytest.raises(Killed):
+            copy.apply(
+                plan,
+                around=lambda s, at=at: FaultyStorage(s, StorageFault(at=at, mode=how), Killed()),
+            )
+        assert rows == copy.rows(), at
+        yield at, copy, copy.apply(plan if at % 2 else copy.plan())
+        shutil.rmtree(folder / f"{at}")
 
 
 def get_step(plan: Plan) -> ResumeStep:

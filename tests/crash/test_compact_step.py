@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-import shutil
 
 import pytest
 
 from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import ClusterStep, ResumeStep
-from tests.crash.compaction_drill import VERSIONS, Overtaken, make_compacting
-from tests.crash.drill import Killed
+from tests.crash.compaction_drill import VERSIONS, Overtaken, die_everywhere, make_compacting
 from tests.crash.failed_write_drill import list_unlisted
 from tests.our_compaction import find_timeline
 from tests.scheduled_compactions import read_plan
-from tests.selection import long, take_turn
-from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
+from tests.selection import long
 
 BLOCK = "  compaction: {afterDeltaCommits: 1}\n"
 #: slices with log files since Hudi's own compaction
@@ -110,27 +107,12 @@ def test_a_clustering_of_the_same_apply_takes_its_slices_and_the_compaction_the_
 @pytest.mark.parametrize("how", ["before", long("after")])
 def test_wherever_the_apply_stops_the_next_one_finishes_or_repeats_it(tmp_path, version, how):
     it = make(version, tmp_path / "first")
-    rows, record = it.rows(), []
-    copy = it.copy(tmp_path / "calls")
-    copy.apply(copy.plan(), around=lambda s: record.append(RecordingStorage(s)) or record[-1])
-    changes = sum(len(one.mutations) for one in record)
-    assert changes >= 15
-    for at in take_turn(range(1, changes + 1), of=9, turn=len(version)):
-        copy = it.copy(tmp_path / f"{at}")
-        plan = copy.plan()
-        with pytest.raises(Killed):
-            copy.apply(
-                plan,
-                around=lambda s, at=at: FaultyStorage(s, StorageFault(at=at, mode=how), Killed()),
-            )
-        assert rows == copy.rows(), at
-
-        result = copy.apply(plan if at % 2 else copy.plan())
-
+    rows = it.rows()
+    stops = die_everywhere(it, tmp_path, how, of=9, turn=len(version), at_least=15)
+    for at, copy, result in stops:
         assert 0 == result.exit_code, (at, result.tables)
         copy.apply(copy.plan())
         assert_compacted_once(copy, rows)
-        shutil.rmtree(tmp_path / f"{at}")
 
 
 @pytest.mark.parametrize("version", EVERY)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from itertools import product
 
 import pytest
 
-from tests.crash.compaction_drill import STATES, VERSIONS, get_step, make_compacting
-from tests.crash.drill import Killed
+from tests.crash.compaction_drill import STATES, VERSIONS, die_everywhere, get_step, make_compacting
 from tests.crash.failed_write_drill import list_unlisted
-from tests.selection import long, take_turn
-from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
+from tests.selection import long
 
 FINISHED = [".commit", ".compaction.requested"]
 #: both layouts and states once; 1.0.2 is in the tests with real Hudi
@@ -57,23 +54,9 @@ def test_a_compaction_is_finished_and_planned_no_more(tmp_path, version, state):
 @pytest.mark.parametrize("how", ["before", long("after")])
 def test_wherever_the_apply_stops_the_next_one_finishes_it(tmp_path, version, state, how):
     it = make_compacting(version, tmp_path / "first", state)
-    rows, record = it.rows(), []
-    copy = it.copy(tmp_path / "calls")
-    copy.apply(copy.plan(), around=lambda s: record.append(RecordingStorage(s)) or record[-1])
-    changes = sum(len(one.mutations) for one in record)
-    assert changes >= 20
-    for at in take_turn(range(1, changes + 1), of=48, turn=len(state) + len(version)):
-        copy = it.copy(tmp_path / f"{at}")
-        plan = copy.plan()
-        with pytest.raises(Killed):
-            copy.apply(
-                plan,
-                around=lambda s, at=at: FaultyStorage(s, StorageFault(at=at, mode=how), Killed()),
-            )
-        assert rows == copy.rows(), at
-
-        result = copy.apply(plan if at % 2 else copy.plan())
-
+    rows = it.rows()
+    stops = die_everywhere(it, tmp_path, how, of=48, turn=len(state) + len(version), at_least=20)
+    for at, copy, result in stops:
         assert 0 == result.exit_code, (at, result.tables)
         copy.apply(copy.plan())
         assert () == copy.plan().tables[0].steps, at
@@ -83,4 +66,3 @@ def test_wherever_the_apply_stops_the_next_one_finishes_it(tmp_path, version, st
             copy.list_leftovers(),
             list_unlisted(copy),
         ), at
-        shutil.rmtree(tmp_path / f"{at}")
