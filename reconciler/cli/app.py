@@ -38,6 +38,7 @@ _FLAGS: Final = {
 COMMANDS: Final = (
     "init",
     "lint",
+    "fmt",
     "plan",
     "show",
     "apply",
@@ -54,9 +55,9 @@ COMMANDS: Final = (
 )
 _MODULES: Final = {"demo": "demo.command", "options": "writer_options"}
 _EXIT_CODES: Final = (
-    "Exit codes: 0 fine or no changes, 1 error, 2 changes (plan --detailed-exitcode), "
-    "3 blocked by policy, 4 plan or table out of date, 5 applied in part, 6 lock held or table "
-    "busy, 64 usage, 130 interrupted (Ctrl-C), 143 terminated."
+    "Exit codes: 0 fine or no changes, 1 error, 2 changes (plan --detailed-exitcode, "
+    "fmt --check), 3 blocked by policy, 4 plan or table out of date, 5 applied in part, 6 lock "
+    "held or table busy, 64 usage, 130 interrupted (Ctrl-C), 143 terminated."
 )
 
 

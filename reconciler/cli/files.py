@@ -5,6 +5,8 @@ Files for results are checked before the work, and written whole or not at all.
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -94,3 +96,27 @@ def replace_file(path: Path, data: bytes) -> None:
             raise StorageError(str(path), error.strerror or str(error)) from None
         return
     LocalStorage(str(target.parent)).replace(target.name, data)
+
+
+def rewrite_file(path: Path, before: bytes, after: bytes) -> str | None:
+    """Replace a file whose bytes were read before; return why that failed, None if it did not.
+
+    It is written whole or not at all. A link is followed and stays one.
+    """
+    from reconciler.storage.local import LocalStorage  # noqa: PLC0415
+
+    target = Path(os.path.realpath(path))
+    try:
+        problem = _find_obstacle(target, before)
+        if problem is None:
+            LocalStorage(str(target.parent)).replace(target.name, after)
+    except (OSError, StorageError) as error:
+        problem = getattr(error, "problem", None) or getattr(error, "strerror", None) or str(error)
+    return problem
+
+
+def _find_obstacle(target: Path, expected: bytes) -> str | None:
+    mode = stat.S_IMODE(target.stat().st_mode)
+    if not mode & 0o222 or not os.access(target, os.W_OK):  # root may write to any file
+        return "is read-only"
+    return None if target.read_bytes() == expected else "was changed meanwhile"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from reconciler.cli.files import rewrite_file
 from reconciler.cli.terminal import log_message, print_result
-from reconciler.errors import Problems, StorageError
+from reconciler.errors import Problems
 from reconciler.render import words
 from reconciler.spec.load import read_specs
 from reconciler.spec.spec_files import DISK, DiskFiles, SpecFiles
@@ -100,24 +99,9 @@ def _is_better(before: Counter[str], after: Counter[str], edited: Sequence[Repai
 
 
 def _write_repair(repair: Repair) -> bool:
-    """Write a repaired file and return whether that succeeded. A link is followed and stays one."""
-    from reconciler.storage.local import LocalStorage  # noqa: PLC0415
-
-    target = Path(DISK.real_path(repair.file))
-    try:
-        problem = _find_obstacle(target, repair.before)
-        if problem is None:
-            LocalStorage(str(target.parent)).replace(target.name, repair.after)
-    except (OSError, StorageError) as error:
-        problem = getattr(error, "problem", None) or getattr(error, "strerror", None) or str(error)
+    """Write a repaired file and return whether that succeeded."""
+    problem = rewrite_file(repair.file, repair.before, repair.after)
     if problem is not None:
         count = words.format_count(len(repair.fixes), "fix")
         log_message(words.escape_text(f"{repair.file}: {problem}; {count} not made"))
     return problem is None
-
-
-def _find_obstacle(target: Path, expected: bytes) -> str | None:
-    mode = stat.S_IMODE(target.stat().st_mode)
-    if not mode & 0o222 or not os.access(target, os.W_OK):  # root may write to any file
-        return "is read-only"
-    return None if target.read_bytes() == expected else "was changed meanwhile"

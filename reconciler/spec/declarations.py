@@ -73,12 +73,8 @@ def check_unique_names(declarations: Iterable[Declaration], problems: Problems) 
 
 
 def _build_declaration(node: Node, problems: Problems) -> Declaration | None:
-    if not isinstance(node, MappingNode):
-        message = f"expected a spec, got {describe_node(node)}"
-        problems.error(node.position, "", message, f"start it with apiVersion: {API_VERSION}")
-        return None
-    kind = _read_kind(node, problems)
-    if kind is None:
+    kind = read_kind(node, problems)
+    if kind is None or not isinstance(node, MappingNode):
         return None
     envelope = read_structure(node, load_envelope(kind), problems, "")
     spec = node.get("spec")
@@ -87,7 +83,12 @@ def _build_declaration(node: Node, problems: Problems) -> Declaration | None:
     return Declaration(kind=kind, envelope=envelope, node=node, spec=spec)
 
 
-def _read_kind(node: MappingNode, problems: Problems) -> str | None:
+def read_kind(node: Node, problems: Problems) -> str | None:
+    """Return the kind of a document, None after an error."""
+    if not isinstance(node, MappingNode):
+        message = f"expected a spec, got {describe_node(node)}"
+        problems.error(node.position, "", message, f"start it with apiVersion: {API_VERSION}")
+        return None
     kind = node.get("kind")
     if isinstance(kind, ScalarNode) and kind.value in KINDS:
         return str(kind.value)

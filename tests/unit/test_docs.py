@@ -13,8 +13,10 @@ from typer.testing import CliRunner
 
 import reconciler.api
 from reconciler.cli.app import COMMANDS, build_program
+from reconciler.errors import Problems
 from reconciler.executor.result import ApplyResult
 from reconciler.plans.plan import Plan
+from reconciler.spec.formatting.canonical import format_file
 from reconciler.spec.load import load_specs, read_specs
 from reconciler.status.reconciliation import ReconciledWrite
 
@@ -120,6 +122,14 @@ def test_the_reference_has_every_command():
     named = set(re.findall(r"^\| `reconciler (\w+)", COMMANDS_PAGE, re.MULTILINE))
 
     assert set(COMMANDS) == named
+
+
+def test_the_page_of_editors_shows_what_formatting_does():
+    page = (ROOT / "docs" / "editors.md").read_text()
+    part = page.split("## One form for all files", 1)[1]
+    before, after = re.findall(r"```yaml\n(.*?)```", part, re.DOTALL)
+
+    assert after.encode() == format_file(before.encode(), "orders.yaml", Problems())
 
 
 def test_the_page_of_writers_shows_what_the_command_prints(tmp_path, monkeypatch):

@@ -19,10 +19,10 @@ from reconciler.errors import (
 from tests.command import run
 
 COMMANDS = (
-    *("init", "lint", "plan", "show", "apply", "status", "verify", "advise", "options"),
+    *("init", "lint", "fmt", "plan", "show", "apply", "status", "verify", "advise", "options"),
     *("read", "write", "comment", "sync", "unlock", "demo"),
 )
-NOT_BUILT = ("fmt", "diff", "explain", "history")
+NOT_BUILT = ("diff", "explain", "history")
 SPEC = """\
 apiVersion: reconciler/v1
 kind: HudiTable
