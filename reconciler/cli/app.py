@@ -41,6 +41,7 @@ COMMANDS: Final = (
     "fmt",
     "plan",
     "show",
+    "diff",
     "apply",
     "status",
     "verify",
@@ -55,7 +56,7 @@ COMMANDS: Final = (
 )
 _MODULES: Final = {"demo": "demo.command", "options": "writer_options"}
 _EXIT_CODES: Final = (
-    "Exit codes: 0 fine or no changes, 1 error, 2 changes (plan --detailed-exitcode, "
+    "Exit codes: 0 fine or no changes, 1 error, 2 changes (--detailed-exitcode of plan and diff, "
     "fmt --check), 3 blocked by policy, 4 plan or table out of date, 5 applied in part, 6 lock "
     "held or table busy, 64 usage, 130 interrupted (Ctrl-C), 143 terminated."
 )

@@ -19,6 +19,10 @@ from tests.selection import examples
 COMMENT = re.compile("# remark [0-9]: 'x")
 
 
+def dump_json(document):
+    return json.dumps(document, ensure_ascii=False)
+
+
 def dump_blocks(document):
     return yaml.safe_dump(document, sort_keys=True, allow_unicode=True)
 
@@ -44,7 +48,7 @@ def commented_files(draw):
     for name in draw(st.sampled_from([["t"], ["t", "u"]])):
         head = {"kind": "HudiTable", "metadata": {"name": name}, "apiVersion": "reconciler/v1"}
         document = {**head, "spec": draw(table_specs())}
-        dump = draw(st.sampled_from([json.dumps, dump_blocks, dump_narrow, dump_brackets]))
+        dump = draw(st.sampled_from([dump_json, dump_blocks, dump_narrow, dump_brackets]))
         documents.append(dump(document).rstrip("\n"))
     text = "\n---\n".join(documents) + "\n"
     meant, comments = plain(text), []

@@ -19,10 +19,22 @@ from reconciler.errors import (
 from tests.command import run
 
 COMMANDS = (
-    *("init", "lint", "fmt", "plan", "show", "apply", "status", "verify", "advise", "options"),
+    *(
+        "init",
+        "lint",
+        "fmt",
+        "plan",
+        "show",
+        "diff",
+        "apply",
+        "status",
+        "verify",
+        "advise",
+        "options",
+    ),
     *("read", "write", "comment", "sync", "unlock", "demo"),
 )
-NOT_BUILT = ("diff", "explain", "history")
+NOT_BUILT = ("explain", "history")
 SPEC = """\
 apiVersion: reconciler/v1
 kind: HudiTable
