@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from reconciler.executor.result import ApplyResult
     from reconciler.layout.sizing.simulate_inserts import NextInsert
+    from reconciler.planners.answers.model import Search
     from reconciler.planners.prediction.advice import Advice
     from reconciler.spec.model import Option
     from reconciler.state.model import TableState
@@ -225,6 +226,18 @@ def _plan_table(
     except Exception as error:  # noqa: BLE001 (one table must not stop the others)
         problem = report_problem(spec, error, on_crash)
     return replace(make_unreadable_plan(spec), error=problem), None
+
+
+def explain(spec: TableSpec, name: str, *, now: datetime | None = None) -> Search:
+    """Return why a file, file group, instant or partition of a table stays or goes.
+
+    ``name``: its path or name. Changes no table. Raises the errors of ``observe``.
+    """
+    from reconciler.status.answers import explain_name  # noqa: PLC0415
+
+    moment = now or runtime.now()
+    state = _observe(spec, moment, "plan")
+    return explain_name(spec, state, moment, name, runtime.open_storage)
 
 
 def apply(

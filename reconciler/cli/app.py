@@ -44,6 +44,7 @@ COMMANDS: Final = (
     "diff",
     "apply",
     "status",
+    "explain",
     "verify",
     "advise",
     "options",

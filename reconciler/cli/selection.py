@@ -85,6 +85,17 @@ def select_specs(  # noqa: PLR0913 (what every command may ask for)
     return _report_selection(selected, len(loaded.tables), by, removed)
 
 
+def select_one_spec(
+    paths: Sequence[Path], selectors: Selectors, environment: str | None, command: str
+) -> TableSpec:
+    """Return the only selected spec; UsageError if there are several, or none."""
+    chosen = select_specs(paths, selectors, environment)
+    if len(chosen.tables) != 1:
+        tables = words.format_tables(len(chosen.tables), chosen.selection)
+        raise UsageError(f"{tables} selected, but {command} takes one; choose it with --name")
+    return chosen.tables[0]
+
+
 def _choose_reader(
     environment: str | None, guards: PolicyOptions, *, with_catalogs: bool
 ) -> Callable[..., LoadedSpecs]:

@@ -10,8 +10,7 @@ import typer
 
 from reconciler.cli.options import Env, Selectors, command
 from reconciler.cli.terminal import ask_yes_no, print_result
-from reconciler.errors import BusyError, ReconcilerError, UsageError
-from reconciler.render import words
+from reconciler.errors import BusyError, ReconcilerError
 
 if TYPE_CHECKING:
     from reconciler.spec.model import TableSpec
@@ -39,13 +38,10 @@ def unlock(options: UnlockOptions) -> int:
 
     Only for a lock whose holder is gone for good: a running writer would go on without its lock.
     """
-    from reconciler.cli.selection import select_specs  # noqa: PLC0415
+    from reconciler.cli.selection import select_one_spec  # noqa: PLC0415
 
-    chosen = select_specs(options.specs, options.selectors, options.env)
-    if len(chosen.tables) != 1:
-        tables = words.format_tables(len(chosen.tables), chosen.selection)
-        raise UsageError(f"{tables} selected, but unlock takes one; choose it with --name")
-    return _unlock_table(chosen.tables[0], yes=options.yes)
+    spec = select_one_spec(options.specs, options.selectors, options.env, "unlock")
+    return _unlock_table(spec, yes=options.yes)
 
 
 def _unlock_table(spec: TableSpec, *, yes: bool) -> int:

@@ -1,0 +1,206 @@
+"""Why a file of a table stays or goes; pure. The sentences are the planners' own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reconciler.hudi.files.names import make_file_path
+from reconciler.hudi.timeline.instant import WRITES
+from reconciler.planners.answers.model import Answer, Fact, Verdict
+from reconciler.planners.answers.planned_table import PlannedTable, find_path
+from reconciler.planners.clean.planner import describe_retention
+from reconciler.planners.protection import find_saved_slices
+from reconciler.planners.reasons import format_bytes, pluralize
+from reconciler.plans.model import FILE_KINDS, KEEP_RULES, ResumeStep, Step
+from reconciler.plans.partition_deletion import deleted_partitions
+from reconciler.spec.model import Policy
+
+_KIND_NAMES = {"base": "base file", "log": "log file", "cdc": "CDC file"}
+#: steps that take files away, in contrast to those that rewrite slices
+_REMOVING = ("clean", "orphans", "rollback")
+
+
+def explain_file(table: PlannedTable, row: int) -> Answer:
+    """Return what becomes of a file of the table, by its row."""
+    files, view = table.state.files, table.view
+    path, _ = files.locate_file(row)
+    place = int(view.row_slice[row])
+    steps = tuple(_list_steps(table, path, place))
+    facts = (
+        *_describe_file(table, row),
+        *_describe_slice(table, place),
+        *_describe_retention(table, place),
+        *_describe_protection(table, place),
+        *steps,
+        *_describe_deletion(table, files.partitions[files.partition[row]]),
+        *table.find_mentions(path.rpartition("/")[2]),
+    )
+    verdict, summary = _decide(table, path, place, steps)
+    return Answer(kind="file", name=path, verdict=verdict, summary=summary, facts=facts)
+
+
+def explain_removed_file(table: PlannedTable, path: str) -> Answer | None:
+    """Return the answer about a file that a clean of the active timeline removed, if one did."""
+    folder, _, name = path.rpartition("/")
+    for clean in table.state.cleans:
+        for partition, names in clean.removed.items():
+            if name in names and (not folder or folder == partition):
+                found = make_file_path(partition, name)
+                earliest = clean.earliest_instant_to_retain or "no instant"
+                fact = Fact(
+                    "clean",
+                    f"clean {clean.instant} removed it by {clean.policy}; its earliest instant to "
+                    f"retain was {earliest}",
+                )
+                return Answer(
+                    kind="file",
+                    name=found,
+                    verdict="removed",
+                    summary=f"was removed by clean {clean.instant}",
+                    facts=(fact,),
+                )
+    return None
+
+
+def _decide(
+    table: PlannedTable, path: str, place: int, steps: tuple[Fact, ...]
+) -> tuple[Verdict, str]:
+    """Return the verdict and its sentence: the first of what holds."""
+    view, taken = table.view, [fact.about for fact in steps]
+    if going := [kind for kind in taken if kind.partition(" ")[0] in (*_REMOVING, "resume")]:
+        return "goes", f"goes: step {going[0]} of the plan removes it"
+    if (because := table.find_kept(path)) is not None:
+        return "kept", f"stays although it is past retention: {because}"
+    if taken:
+        return "rewritten", f"stays until a clean: step {taken[0]} of the plan rewrites its slice"
+    if not view.is_visible[place]:
+        return "unfinished", "stays: its write is not completed, so no reader sees it"
+    if view.is_live[place] and view.is_newest[place]:
+        return "newest", "stays: it is of the newest file slice of its group, which readers see"
+    return "retained", f"stays: {_explain_retained(table, place)}"
+
+
+def _explain_retained(table: PlannedTable, place: int) -> str:
+    """Return why a superseded slice that no step and no rule names stays."""
+    if table.spec.retention is None:
+        return "the spec declares no retention, so no clean is planned"
+    if table.is_blocked or table.plan.is_blocked:
+        return "the plan of the table is refused"
+    if table.clean is not None and table.clean.expired.by_policy[place]:
+        return f"no clean is due; {_explain_no_clean(table)}"
+    return f"it is not past the retention of {describe_retention(table.spec.retention)}"
+
+
+def _explain_no_clean(table: PlannedTable) -> str:
+    """Return why the plan has no clean though files are past retention, as the plan says it."""
+    notes = (*table.plan.warnings, *table.plan.refusals)
+    words = ("nothingToDo", "pendingClean", "pendingWrite")
+    found = (note.because for note in notes if note.rule in words)
+    return next(found, "the plan has no clean")
+
+
+def _describe_file(table: PlannedTable, row: int) -> Iterator[Fact]:
+    files, state = table.state.files, table.state
+    kind = _KIND_NAMES[FILE_KINDS[files.kind[row]]]
+    written = files.instants[files.instant[row]]
+    yield Fact("file", f"a {kind} of {format_bytes(int(files.size[row]))}")
+    instants = [one for one in state.timeline.instants if one.requested == written]
+    writes = [one for one in instants if one.action in WRITES]
+    start = state.timeline.start
+    if writes:
+        write = writes[-1]
+        yield Fact("write", f"{write.action} {written} of its name is {write.state.lower()}")
+    elif start is not None and written < start:
+        yield Fact("write", f"{written} of its name is before the active timeline, {start}")
+    else:
+        yield Fact("write", f"no write {written} of its name is on the active timeline")
+
+
+def _describe_slice(table: PlannedTable, place: int) -> Iterator[Fact]:
+    view = table.view
+    group = int(view.group[place])
+    slices = int((view.group == group).sum())
+    file_id = view.files.group_id[group].as_py()
+    began = view.times[view.key[place]]
+    yield Fact("group", f"file group {file_id} has {pluralize(slices, 'file slice')}")
+    if not view.is_live[place]:
+        yield Fact("group", f"its file group was replaced at {view.times[view.replaced[group]]}")
+    if view.is_phantom[place]:
+        yield Fact("slice", f"file slice {began} waits for a pending compaction")
+    elif not view.is_visible[place]:
+        yield Fact("slice", f"file slice {began} is of a write that is not completed")
+    elif view.newer[place] < view.never_code:
+        newer = view.times[view.newer[place]]
+        yield Fact("slice", f"file slice {began} is superseded by {newer}")
+    else:
+        yield Fact("slice", f"file slice {began} is the newest of its file group")
+
+
+def _describe_retention(table: PlannedTable, place: int) -> Iterator[Fact]:
+    """Yield what the policy says of a slice, with its figures."""
+    retention, clean = table.spec.retention, table.clean
+    if retention is None:
+        yield Fact("retention", "the spec declares no retention")
+        return
+    if clean is None:
+        return
+    kept = f"retention keeps {describe_retention(retention)}"
+    commits = pluralize(len(table.state.timeline.commits), "completed commit")
+    verdict = "is past it" if clean.expired.by_policy[place] else "is not past it"
+    if retention.policy is Policy.FILE_VERSIONS:
+        newer = pluralize(int(table.view.rank[place]), "newer slice")
+        yield Fact("retention", f"{kept}; the slice has {newer} in its group and {verdict}")
+        return
+    earliest = clean.expired.earliest
+    if earliest is None:
+        yield Fact("retention", f"{kept} of {commits} on the active timeline: nothing is past it")
+        return
+    yield Fact("retention", f"{kept}: the earliest instant to retain is {earliest}")
+    yield Fact("retention", f"the slice {verdict}")
+
+
+def _describe_protection(table: PlannedTable, place: int) -> Iterator[Fact]:
+    """Yield everything that would keep the slice if it were past retention."""
+    savepoints = [
+        one.instant for one in table.future.savepoints if find_saved_slices(table.view, one)[place]
+    ]
+    for instant in savepoints:
+        yield Fact("savepoint", f"savepoint {instant} pins its file slice")
+    reasons = table.protection.reasons
+    for rule in KEEP_RULES:
+        if rule in reasons and rule != "savepoint":
+            where, sentence, key = reasons[rule]
+            if where[place]:
+                text = sentence if isinstance(sentence, str) else sentence(int(key[place]))
+                yield Fact(rule, text)
+    for pending in table.state.pending_cleans:
+        named = {name for names in pending.files.values() for name in names}
+        rows = (table.view.row_slice == place).nonzero()[0].tolist()
+        if any(table.state.files.name[row].as_py() in named for row in rows):
+            yield Fact("pendingClean", f"clean {pending.instant} is {pending.state.lower()}")
+
+
+def _list_steps(table: PlannedTable, path: str, place: int) -> Iterator[Fact]:
+    """Yield the steps of the plan that name the file or its slice, each with its reason."""
+    folder, _, name = path.rpartition("/")
+    group = table.view.files.group_id[int(table.view.group[place])].as_py()
+    slice_path = make_file_path(folder, group)
+    for step, items in table.step_items:
+        at = find_path(items, path)
+        if at < 0 and items.noun == "file slice":
+            at = find_path(items, slice_path)
+            content = "" if at < 0 else items.content[at].as_py()
+            at = at if name in content.split(",") else -1
+        if at >= 0:
+            because = items.because[at].as_py() or getattr(step, "because", "")
+            yield Fact(_name_step(step), because)
+
+
+def _name_step(step: Step) -> str:
+    return f"resume {step.action}" if isinstance(step, ResumeStep) else step.kind
+
+
+def _describe_deletion(table: PlannedTable, partition: str) -> Iterator[Fact]:
+    for deleted in deleted_partitions(table.plan.steps):
+        if deleted.path == partition:
+            yield Fact("deletePartition", f"its partition is deleted: {deleted.because}")

@@ -1,0 +1,124 @@
+"""What holds a partition of a table, and what leaves it; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow.compute as pc
+
+from reconciler.arrays import Integers, Mask, to_arrow
+from reconciler.planners.answers.model import Answer, Fact, Verdict
+from reconciler.planners.answers.planned_table import PlannedTable, count_within
+from reconciler.planners.protection import find_saved_slices
+from reconciler.planners.reasons import format_bytes, pluralize
+from reconciler.plans.columns import dictionary_codes
+from reconciler.plans.model import KEEP_RULES, CleanStep, ResumeStep
+from reconciler.plans.partition_deletion import deleted_partitions
+
+
+def explain_partition(table: PlannedTable, path: str) -> Answer:
+    """Return what holds a partition and what the plan does in it."""
+    rows = _find_rows(table, path)
+    deletion = [
+        Fact("deletePartition", deleted.because)
+        for deleted in deleted_partitions(table.plan.steps)
+        if deleted.path == path
+    ]
+    folder = [
+        Fact(step.kind, "its folder is removed with its last file")
+        for step in table.plan.steps
+        if isinstance(step, CleanStep | ResumeStep) and path in step.delete_partitions
+    ]
+    facts = (
+        *_describe_files(table, rows),
+        *_describe_holders(table, path, rows),
+        *deletion,
+        *folder,
+        *_list_steps(table, path),
+        *table.find_mentions(path),
+    )
+    verdict, summary = _decide(table, rows, is_deleted=bool(deletion), goes=bool(folder))
+    name = path or "."
+    return Answer(kind="partition", name=name, verdict=verdict, summary=summary, facts=facts)
+
+
+def _decide(
+    table: PlannedTable, rows: Integers, *, is_deleted: bool, goes: bool
+) -> tuple[Verdict, str]:
+    view = table.view
+    if is_deleted:
+        return "goes", "goes: step deletePartition of the plan deletes it"
+    if goes:
+        return "goes", "goes: step clean of the plan removes its last files and its folder"
+    current = int(view.is_current[view.row_slice[rows]].sum())
+    if current:
+        return "stays", f"stays: readers see {pluralize(current, 'file')} of it"
+    if len(rows):
+        return "stays", "stays: it has files, though readers see none of them"
+    return "stays", "has no files"
+
+
+def _find_rows(table: PlannedTable, path: str) -> Integers:
+    files = table.state.files
+    code = files.partitions.index(path) if path in files.partitions else -1
+    return np.flatnonzero(files.partition == code)
+
+
+def _describe_files(table: PlannedTable, rows: Integers) -> Iterator[Fact]:
+    files, view = table.state.files, table.view
+    if not len(rows):
+        yield Fact("files", "no file")
+        return
+    is_current = view.is_current[view.row_slice[rows]]
+    yield Fact("files", f"{_sum(table, rows)} in {_count_groups(table, rows)}")
+    yield Fact("files", f"{_sum(table, rows[is_current])} of slices that readers see now")
+    if not is_current.all():
+        yield Fact("files", f"{_sum(table, rows[~is_current])} of other slices")
+    newest = files.instants[int(files.instant[rows].max())]
+    yield Fact("write", f"the newest instant in the names of its files is {newest}")
+
+
+def _sum(table: PlannedTable, rows: Integers) -> str:
+    size = format_bytes(int(table.state.files.size[rows].sum()))
+    return f"{pluralize(len(rows), 'file')} ({size})"
+
+
+def _count_groups(table: PlannedTable, rows: Integers) -> str:
+    return pluralize(len(np.unique(table.state.files.group[rows])), "file group")
+
+
+def _describe_holders(table: PlannedTable, path: str, rows: Integers) -> Iterator[Fact]:
+    """Yield what pins slices of the partition, and which files past retention that keeps."""
+    view, protection = table.view, table.protection
+    for savepoint in table.future.savepoints:
+        saved: Mask = find_saved_slices(view, savepoint)[view.row_slice[rows]]
+        if saved.any():
+            pinned = _sum(table, rows[saved])
+            yield Fact("savepoint", f"savepoint {savepoint.instant} pins {pinned}")
+    for rule, (where, _, _) in protection.reasons.items():
+        held = where[view.row_slice[rows]]
+        if rule != "savepoint" and held.any():
+            yield Fact(rule, f"protects {_sum(table, rows[held])}")
+    kept = table.plan.kept
+    if kept is None or path not in (paths := kept.partition.dictionary.to_pylist()):
+        return
+    inside = dictionary_codes(kept.partition) == paths.index(path)
+    for code, rule in enumerate(KEEP_RULES):
+        chosen = np.flatnonzero(inside & (kept.rule == code))
+        if len(chosen):
+            texts = pc.unique(kept.because.take(to_arrow(chosen))).to_pylist()
+            more = f" and {len(texts) - 1} more reasons" if len(texts) > 1 else ""
+            count = pluralize(len(chosen), "file")
+            yield Fact("kept", f"{count} past retention stay [{rule}]: {texts[0]}{more}")
+
+
+def _list_steps(table: PlannedTable, path: str) -> Iterator[Fact]:
+    for step, items in table.step_items:
+        if items.noun not in ("file", "file slice"):
+            continue
+        count, size = count_within(items, path)
+        if count:
+            sizes = f" ({format_bytes(size)})" if size else ""
+            verb = "takes" if items.noun == "file" else "rewrites"
+            yield Fact(step.kind, f"{verb} {pluralize(count, items.noun)}{sizes}")

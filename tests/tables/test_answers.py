@@ -1,0 +1,190 @@
+"""Answers about tables of real Hudi agree with the plan, for every file, instant and partition."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import reconciler
+from reconciler.planners.answers.planned_table import PlannedTable
+from reconciler.planners.answers.search import search_name
+from reconciler.planners.compose import plan_table
+from reconciler.plans.step_items import list_items
+from tests.selection import long
+from tests.trees import unpack
+
+CASES = Path(__file__).parents[1] / "cases" / "clean"
+COVERING = (
+    "cow_basic__1.2.0",
+    "cow_savepoint__0.15.0",
+    "cow_pending_clustering__1.0.2",
+    "cow_inflight_middle__1.0.2",
+    "mor_pending_compaction__1.1.1",
+    "cow_pending_clean__1.1.1",
+    "cow_delete_partition__1.2.0",
+)
+OTHERS = sorted(path.name for path in CASES.iterdir() if path.name not in COVERING)
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: t}}
+spec:
+  path: table
+  timezone: {zone}
+  retention: {{{retention}}}
+  concurrency: {{lock: {{provider: filesystem, path: .hoodie}}}}
+{more}"""
+
+
+def planned(folder, scenario, retention="commits: 2", more="", zone="UTC"):
+    unpack(CASES / scenario / "table.zip", folder / "table", hollow=True)
+    text = SPEC.format(retention=retention, more=more, zone=zone)
+    (folder / "t.yaml").write_text(text)
+    [spec] = reconciler.load_specs(folder / "t.yaml")
+    state = reconciler.observe(spec, now=NOW)
+    return PlannedTable(spec, state, plan_table(spec, state, NOW), NOW)
+
+
+def ask(table, name, archived=()):
+    return search_name(table, name, lambda: archived)
+
+
+def paths_of(table, *kinds):
+    items = [list_items(step) for step in table.plan.steps if step.kind in kinds]
+    return {path for listed in items if listed.noun == "file" for path in listed.path.to_pylist()}
+
+
+@pytest.mark.parametrize("scenario", [*COVERING, *map(long, OTHERS)])
+def test_every_answer_agrees_with_the_plan(scenario, tmp_path):
+    table = planned(tmp_path, scenario)
+    going = paths_of(table, "clean", "resume", "orphans", "rollback")
+    kept = set(list_items(table.plan.kept).path.to_pylist())
+    view = table.view
+    for row in range(len(table.state.files)):
+        path, _ = table.state.files.locate_file(row)
+        [answer] = [one for one in ask(table, path).answers if one.kind == "file"]
+        place = view.row_slice[row]
+
+        assert path == answer.name
+        assert ("goes" == answer.verdict) == (path in going), answer
+        assert ("kept" == answer.verdict) == (path in kept - going), answer
+        if answer.verdict == "newest":
+            assert view.is_newest[place]
+        assert answer.facts
+    for instant in table.state.timeline.instants:
+        answers = ask(table, instant.requested).answers
+
+        assert f"{instant.requested}.{instant.action}" in {one.name for one in answers}
+    for partition in table.state.partitions:
+        [answer] = [one for one in ask(table, partition or ".").answers if one.kind == "partition"]
+
+        assert partition or answer.name == "."
+
+
+def facts(table, name):
+    [answer] = ask(table, name).answers
+    return answer, {fact.about: fact.because for fact in answer.facts}
+
+
+def test_a_file_that_goes_has_the_whole_chain(tmp_path):
+    table = planned(tmp_path, "cow_basic__1.2.0")
+    name = "290ec5d7-b9a4-4437-a535-30a3a27c0604-0_0-13-10_20261121044032551.parquet"
+    answer, about = facts(table, name)
+
+    assert ("goes", f"a/{name}") == (answer.verdict, answer.name)
+    assert {
+        "file": "a base file of 424 KiB",
+        "write": "commit 20261121044032551 of its name is completed",
+        "group": "file group 290ec5d7-b9a4-4437-a535-30a3a27c0604-0 has 6 file slices",
+        "slice": "file slice 20261121044032551 is superseded by 20261121044052550",
+        "retention": "the slice is past it",
+        "clean": "superseded by 20261121044052550, which is itself older than the earliest "
+        "instant to retain 20261121044107655 (2 commits)",
+    } == about
+
+
+def test_a_file_that_a_savepoint_pins_names_it(tmp_path):
+    table = planned(tmp_path, "cow_savepoint__0.15.0")
+    [savepoint] = table.state.savepoints
+    kept = list_items(table.plan.kept).path.to_pylist()
+
+    assert kept
+    for path in kept:
+        answer, about = facts(table, path)
+        assert "kept" == answer.verdict
+        assert f"savepoint {savepoint.instant} pins its file slice" == about["savepoint"]
+
+
+def test_a_file_of_a_pending_clustering_names_it(tmp_path):
+    table = planned(tmp_path, "cow_pending_clustering__1.0.2", "commits: 1")
+    [instant] = {one.instant for one in table.state.clusterings}
+    slices = {one.base_file for one in table.state.clusterings}
+    _, about = facts(table, min(slices))
+
+    assert f"pending clustering {instant} reads its file slice" == about["pendingClustering"]
+
+
+def test_a_file_that_a_clean_removed_names_the_clean(tmp_path):
+    table = planned(tmp_path, "cow_delete_partition_then_clean_again__1.2.0")
+    clean = next(clean for clean in table.state.cleans if any(clean.removed.values()))
+    partition, names = next(item for item in clean.removed.items() if item[1])
+    answer, about = facts(table, names[0])
+
+    assert ("removed", f"{partition}/{names[0]}") == (answer.verdict, answer.name)
+    assert about["clean"].startswith(f"clean {clean.instant} removed it by KEEP_LATEST_")
+
+
+def test_an_instant_says_what_keeps_it_active(tmp_path):
+    table = planned(tmp_path, "cow_basic__1.2.0", more="  timeline: {keep: 4..5}\n")
+    first, last = table.state.timeline.commits[0], table.state.timeline.commits[-1]
+    gone, _ = facts(table, first.requested)
+    stays, about = facts(table, last.requested)
+
+    assert ("goes", "active") == (gone.verdict, stays.verdict)
+    assert "timeline.keep is 4..5, and 6 commits are active" == about["timeline"]
+    assert "a read as of it works, also after the plan" == about["reads"]
+
+
+def test_an_archived_instant_is_looked_for_only_if_none_is_active(tmp_path):
+    table = planned(tmp_path, "cow_basic__1.2.0")
+    first = table.state.timeline.commits[0]
+
+    def fail():
+        raise AssertionError
+
+    assert search_name(table, first.requested, fail).answers
+    assert search_name(table, "a", fail).answers
+    [answer] = ask(table, "0", [type(first)("0", first.action, first.state)]).answers
+    assert ("archived", "0.commit") == (answer.verdict, answer.name)
+
+
+def test_a_misspelt_name_has_near_names(tmp_path):
+    table = planned(tmp_path, "cow_basic__1.2.0")
+    time = table.state.timeline.commits[0].requested
+    found = ask(table, f"{time[:-1]}9")
+    file = ask(table, "290ec5d7-b9a4-4437-a535-30a3a27c0604-0_0-13-10_20261121044032559.parquet")
+
+    assert ((), True) == (found.answers, time in found.near)
+    assert [time[:8]] * 3 == [name[:8] for name in ask(table, time[:8]).near]
+    assert "a/290ec5d7-b9a4-4437-a535-30a3a27c0604-0_0-13-10_20261121044032551.parquet" in file.near
+
+
+def test_a_path_may_begin_with_the_location_of_the_table(tmp_path):
+    table = planned(tmp_path, "cow_basic__1.2.0")
+    path, _ = table.state.files.locate_file(0)
+
+    for name in (path, f"./{path}", f"{table.spec.path}/{path}"):
+        assert [path] == [answer.name for answer in ask(table, name).answers]
+    assert () == ask(table, f"nowhere/{path}").answers
+
+
+def test_a_refused_plan_is_part_of_the_answer(tmp_path):
+    table = planned(tmp_path, "cow_basic__1.2.0", "hours: 1", zone="Asia/Kolkata")
+    answer, about = facts(table, table.state.files.locate_file(0)[0])
+
+    assert table.plan.is_blocked
+    assert "retained" == answer.verdict
+    assert "refusal" in about
