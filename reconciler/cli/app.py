@@ -45,6 +45,7 @@ COMMANDS: Final = (
     "apply",
     "status",
     "explain",
+    "history",
     "verify",
     "advise",
     "options",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.applied_table import apply_with_audit
 from tests.command import run
 from tests.trees import unpack
 
@@ -25,6 +27,9 @@ def folder(tmp_path_factory) -> Path:
     (folder / "orders.yaml").write_text(spec)
     longer = spec.replace("  timezone", "  readers: {longestQuery: 1d}\n  timezone")
     (folder / "longer.yaml").write_text(longer)
+    shutil.copytree(folder / "orders", folder / "applied")
+    (folder / "applied.yaml").write_text(spec.replace("path: orders", "path: applied"))
+    apply_with_audit(folder / "applied.yaml", folder / "audit.jsonl")
     run("plan", folder / "orders.yaml", "-o", folder / "old.json", *NOW)
     run("plan", folder / "longer.yaml", "-o", folder / "new.json", *NOW)
     return folder

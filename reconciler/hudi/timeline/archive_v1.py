@@ -8,7 +8,7 @@ Source: HoodieArchivedTimeline, ArchivedTimelineV1 (1.x).
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -27,6 +27,8 @@ from reconciler.hudi.timeline.instant import COMMITS, Action, Instant, State
 
 #: the fields that hold the metadata of a completed write
 _CONTENTS: Final = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
+#: the same, with the field of completed cleans
+CHANGES: Final = (*_CONTENTS, "hoodieCleanMetadata")
 #: the fields that tell the instant of a record
 _KEYS: Final = ("commitTime", "actionType", "actionState")
 
@@ -48,9 +50,11 @@ def read_newest_files(source: ByteSource, folder: str) -> Iterator[list[Instant]
 
 
 def read_commit_contents(
-    source: ByteSource, folder: str
+    source: ByteSource, folder: str, fields: Sequence[str] = _CONTENTS
 ) -> Iterator[tuple[Instant, dict[str, Any], str]]:
     """Yield completed archived writes, newest first: instant, metadata and path of the file.
+
+    ``fields``: the fields that hold the metadata, to read other actions too.
 
     One file is read at a time, so a caller that stops early reads little. Raises FormatError naming
     the damaged file.
@@ -59,7 +63,7 @@ def read_commit_contents(
         rows = []
         for record in _read_records(source, path):
             instant = _parse_instant(record, path)
-            content = next((record[key] for key in _CONTENTS if record.get(key)), None)
+            content = next((record[key] for key in fields if record.get(key)), None)
             if instant.is_completed and content:
                 rows.append((instant, content, path))
         yield from sorted(rows, key=lambda row: row[0].requested, reverse=True)

@@ -19,10 +19,10 @@ from reconciler.errors import (
 from tests.command import run
 
 COMMANDS = (
-    *("init", "lint", "fmt", "plan", "show", "diff", "apply", "status", "explain", "verify"),
-    *("advise", "options", "read", "write", "comment", "sync", "unlock", "demo"),
+    *("init", "lint", "fmt", "plan", "show", "diff", "apply", "status", "explain", "history"),
+    *("verify", "advise", "options", "read", "write", "comment", "sync", "unlock", "demo"),
 )
-NOT_BUILT = ("history",)
+NOT_BUILT = ("destroy", "refresh")
 SPEC = """\
 apiVersion: reconciler/v1
 kind: HudiTable

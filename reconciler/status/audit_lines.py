@@ -1,0 +1,81 @@
+"""Reading audit records of ``apply --audit``: what they say of one table; pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from reconciler.status.history_model import AuditedRun
+
+_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedTable:
+    """One run on a table, with what its plan and its instants were."""
+
+    run: AuditedRun
+    moment: datetime
+    plan_digest: str
+    spec_digest: str | None
+    spec_commit: str | None
+    actor: str | None
+    tool: str | None
+    instants: frozenset[str] = field(default=frozenset())
+
+
+def read_audit_lines(lines: Iterable[bytes], name: str, path: str) -> tuple[AuditedTable, ...]:
+    """Return the runs on a table by its name and path, in the order of their beginnings.
+
+    Lines that are no JSON are fragments of crashes, and those of other formats of later versions;
+    both are skipped. A run without an end has died.
+    """
+    runs: dict[str, dict[str, Any]] = {}
+    for line in _parse_lines(lines):
+        if line.get("table") == name and line.get("path") == path:
+            runs.setdefault(str(line.get("run")), {}).update(line)
+    return tuple(found for line in runs.values() if (found := _build_run(line)) is not None)
+
+
+def _parse_lines(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
+    for line in lines:
+        try:
+            document = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(document, dict) and document.get("format") == _FORMAT:
+            yield document
+
+
+def _build_run(line: Mapping[str, Any]) -> AuditedTable | None:
+    """Return a run of its lines together; None if they are not as the schema says."""
+    try:
+        is_ended = line["event"] == "finished"
+        run = AuditedRun(
+            run=str(line["run"]),
+            at=str(line["at"]),
+            status=str(line["status"]) if is_ended else "died",
+            exit_code=line.get("exitCode"),
+            host=line.get("host"),
+            environment=line.get("environment"),
+            planned={key: int(value) for key, value in dict(line["planned"]).items()},
+            files_removed=int(line.get("filesRemoved") or 0),
+            bytes_removed=int(line.get("bytesRemoved") or 0),
+            seconds=line.get("seconds"),
+            error=line.get("error"),
+        )
+        return AuditedTable(
+            run=run,
+            moment=datetime.fromisoformat(run.at),
+            plan_digest=str(line["planDigest"]),
+            spec_digest=line.get("specDigest"),
+            spec_commit=line.get("specCommit"),
+            actor=line.get("actor"),
+            tool=line.get("tool"),
+            instants=frozenset(map(str, line.get("instants") or ())),
+        )
+    except (LookupError, TypeError, ValueError):
+        return None
