@@ -75,6 +75,7 @@ _NOT_IN_DOCUMENT: Final = (
     "document",
     "guarded_by",
     "partition_retention",
+    "prices",
 )
 
 

@@ -172,6 +172,7 @@ def build_effective_spec(
         build_spec({**declared, **given}, name=by.name, path=path),
         catalog=table.catalog,
         source=by.file,
+        prices=None if environment is None else environment.prices,
         provenance=dict((*list_provenance(node), *list_provenance(options))),
     )
     spec = _complete_lock(spec, metastore)

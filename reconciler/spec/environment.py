@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reconciler.errors import Problems, SourcePosition, did_you_mean, quote_value
+from reconciler.prices import CORE_HOUR, PRICED, Prices, parse_price, parse_prices, parse_throughput
 from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration, read_declarations, select_kind
 from reconciler.spec.model import CatalogTable, Option
@@ -20,7 +21,7 @@ from reconciler.spec.schema import load_definition
 from reconciler.spec.spec_files import YAML_ENDINGS, FileTree, SpecFiles
 from reconciler.spec.structure import read_structure
 from reconciler.spec.text_rules import fill_placeholders
-from reconciler.spec.yaml_nodes import Entry, MappingNode, join_path, make_scalar, to_plain
+from reconciler.spec.yaml_nodes import Entry, MappingNode, Node, join_path, make_scalar, to_plain
 
 FOLDER: Final = "environments"
 """The folder in which an environment is found by its name, beside the specs or above them."""
@@ -67,6 +68,12 @@ class Environment:
     def storage_options(self) -> Mapping[str, Option]:
         """Options for the client of the store, for every table."""
         return dict(self.data.get("storageOptions", {}))
+
+    @property
+    def prices(self) -> Prices | None:
+        """What storage, scans and rewrites cost; None if it gives no price."""
+        costs = self.data.get("costs", {})
+        return parse_prices(costs) if costs.keys() & set(PRICED) else None
 
     def list_locations(self) -> list[str]:
         """Return the locations that it gives to tables, as written."""
@@ -136,11 +143,34 @@ def build_environment(declaration: Declaration, problems: Problems) -> Environme
     """Return the environment of a document, None after an error."""
     found = Problems()
     data = read_structure(declaration.spec, load_definition("environment"), found)
+    _check_costs(declaration.spec.get("costs"), data.get("costs", {}), found)
     problems.extend(found)
     if found.errors:
         return None
     head = {"name": declaration.name, "source": declaration.file, "folder": declaration.folder}
     return Environment(**head, node=declaration.spec, data=data)
+
+
+def _check_costs(node: Node | None, costs: Mapping[str, str], problems: Problems) -> None:
+    """Report prices in several currencies, and a throughput that is 0 or that no price needs."""
+    if not isinstance(node, MappingNode):
+        return
+    prices = {name: parse_price(costs[name]) for name in PRICED if name in costs}
+    first = next(iter(prices.values()), None)
+    for name, price in prices.items():
+        if first is not None and price.currency != first.currency:
+            message = f"is in {price.currency}, but another price is in {first.currency}"
+            place = node.key_position(name)
+            problems.error(place, f"spec.costs.{name}", message, "give all in one currency")
+    throughput = costs.get("throughput")
+    if throughput is None:
+        return
+    place, field = node.key_position("throughput"), "spec.costs.throughput"
+    if not parse_throughput(throughput):
+        problems.error(place, field, "must be more than 0", "remove it for 13 MB/s")
+    elif "compute" not in prices or prices["compute"].unit != CORE_HOUR:
+        message = f"has no effect without a price of compute in {CORE_HOUR}s"
+        problems.warning(place, field, message, "remove it, or write compute: 0.05 USD/core-hour")
 
 
 def read_environment(name: str, paths: Sequence[Path] = (Path(),)) -> Environment:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from reconciler.prices import Prices, parse_runs
+from reconciler.spec.active_timeline import ActiveTimeline
 from reconciler.spec.compaction import Compaction
 from reconciler.spec.guard_policy import GuardPolicy
 from reconciler.spec.partition_filter import PartitionFilter
@@ -147,11 +149,20 @@ class MetadataUpkeep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A query that the layout is for; ``max_scan`` is a share between 0 and 1."""
+    """A query that the layout is for; ``max_scan`` is a share between 0 and 1.
+
+    ``runs``: how often it runs, as text such as ``40/day``.
+    """
 
     name: str
     where: str
     max_scan: float | None = None
+    runs: str | None = None
+
+    @property
+    def runs_per_day(self) -> float | None:
+        """How often it runs in a day; None if that is not declared."""
+        return None if self.runs is None else parse_runs(self.runs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,31 +201,6 @@ class DeclaredSavepoint:
     name: str
     at: str
     until: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActiveTimeline:
-    """How many commits stay on the active timeline: text such as ``30..50``.
-
-    Once more than the greater number are active, the oldest are archived until the smaller number
-    is left.
-
-    >>> limits = ActiveTimeline(keep="30..50")
-    >>> limits.least, limits.most
-    (30, 50)
-    """
-
-    keep: str
-
-    @property
-    def least(self) -> int:
-        """The number of commits that an archival leaves at least."""
-        return int(self.keep.partition("..")[0])
-
-    @property
-    def most(self) -> int:
-        """The number of active commits above which the oldest are archived."""
-        return int(self.keep.partition("..")[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,7 +329,8 @@ class TableSpec:
     location, None if a path did. ``file_times``: "copied" if the files
     of the timeline are a copy's, later than their writers'; None: they are the writers'.
     ``retention``: that of file slices, None if no count is declared; ``partition_retention``: the
-    ``partitions`` of the same block.
+    ``partitions`` of the same block. ``prices``: those of the environment, which are not in the
+    document, because they decide nothing.
     """
 
     name: str
@@ -373,6 +360,7 @@ class TableSpec:
     provenance: Mapping[str, str] = field(default_factory=dict)
     document: Mapping[str, Any] = field(default_factory=dict)
     guarded_by: tuple[GuardPolicy, ...] = ()
+    prices: Prices | None = None
 
     @property
     def rewriting(self) -> Clustering | None:

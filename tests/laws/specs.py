@@ -25,6 +25,11 @@ _FORMATS = {
     "table-location": st.sampled_from(["../orders", "/lake/é/t", "s3://lake/orders/"]),
     "location-pattern": st.sampled_from(["../{name}", "s3://lake/{schema}/{table}"]),
     "time-span": st.integers(0, units.MAX_DURATION).map(units.format_duration),
+    "storage-price": st.sampled_from(["0.023 USD/GB-month", "20USD/TiB-month"]),
+    "scan-price": st.sampled_from(["5 USD/TB", "0.005 USD/GiB"]),
+    "compute-price": st.sampled_from(["2 USD/TB", "0.05 USD/core-hour"]),
+    "throughput": st.sampled_from(["13 MB/s", "20MiB/s"]),
+    "run-rate": st.sampled_from(["40/day", "0.5 / month", "7/week", "2/hour"]),
     "percentage": st.decimals("0.001", 100, places=3).map(lambda percent: f"{percent}%"),
 }
 _TABLES = st.sampled_from(["t", "sales.orders", "a-b_c"])

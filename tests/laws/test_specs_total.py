@@ -155,4 +155,5 @@ def test_table_in_any_environment(environment, has_path):
                 spec_from_document(found.document, "t", found.path),
                 source=found.source,
                 provenance=found.provenance,
+                prices=found.prices,
             )

@@ -9,7 +9,8 @@ import pytest
 
 import reconciler
 from reconciler.hudi.load import load_archived_instants, load_properties
-from reconciler.spec.model import ActiveTimeline, Policy, Retention, TableSpec
+from reconciler.spec.active_timeline import ActiveTimeline
+from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from tests.archival_choice import list_kept_cleans, select_as_hudi

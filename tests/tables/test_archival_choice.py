@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.planners.archive.planner import plan_archival
-from reconciler.spec.model import ActiveTimeline, Policy, Retention, TableSpec
+from reconciler.spec.active_timeline import ActiveTimeline
+from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.archival_facts import NewestClean
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage

@@ -28,7 +28,7 @@ from reconciler.planners.archive.planner import (
 )
 from reconciler.plans.archive_step import ArchivedInstant, ArchiveStep
 from reconciler.plans.model import Note, StepKind
-from reconciler.spec.model import ActiveTimeline
+from reconciler.spec.active_timeline import ActiveTimeline
 from reconciler.state.archival_facts import ArchivalFacts
 from reconciler.state.model import TableState
 from reconciler.transaction.archives.archival import ArchivalCounts, archive_instants

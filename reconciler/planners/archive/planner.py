@@ -22,7 +22,8 @@ from reconciler.plans.model import (
     Finding,
     Note,
 )
-from reconciler.spec.model import ActiveTimeline, Policy, Retention
+from reconciler.spec.active_timeline import ActiveTimeline
+from reconciler.spec.model import Policy, Retention
 from reconciler.state.archival_facts import ArchivalFacts
 from reconciler.state.model import TableState
 

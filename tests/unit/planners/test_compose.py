@@ -13,9 +13,9 @@ from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import KEEP_RULES, CleanStep, Note, ResumeStep, RollbackStep
 from reconciler.plans.refusals import refuse_apply
 from reconciler.plans.refused_steps import list_applied_steps
+from reconciler.spec.active_timeline import ActiveTimeline
 from reconciler.spec.guard_policy import GuardPolicy
 from reconciler.spec.model import (
-    ActiveTimeline,
     Concurrency,
     FileSizes,
     Lock,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import SpecError
+from reconciler.prices import Prices
 from reconciler.spec.environment import read_environment
 from reconciler.spec.load import LoadedSpecs, load_specs, read_specs
 from reconciler.spec.model import FromEnv, TableSpec
@@ -581,3 +582,26 @@ def test_a_timeout_of_no_time_is_refused_but_retries_may_have_none():
 
     (problem,) = said()
     assert "storageOptions.requestTimeout: '0s' is too short: the least is 1s" in problem
+
+
+def test_prices_are_known_of_every_table_and_are_not_in_its_document():
+    table("t")
+    environment("  pattern: ../{name}\n")
+    before = the_table()
+    environment(
+        "  pattern: ../{name}\n  costs: {storage: 20 EUR/TB-month, compute: 0.1 EUR/core-hour}\n"
+    )
+    after = the_table()
+
+    assert before.prices is None
+    assert Prices(currency="EUR", storage_per_gb_month=0.02, rewrite_per_tb=2.136752) == (
+        after.prices
+    )
+    assert before.document == after.document
+
+
+def test_no_price_is_no_prices():
+    table("t")
+    environment("  pattern: ../{name}\n  costs: {}\n")
+
+    assert the_table().prices is None

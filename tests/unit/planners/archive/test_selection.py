@@ -12,7 +12,7 @@ from reconciler.planners.archive.bounds import find_bounds, find_metadata_bounds
 from reconciler.planners.archive.leftovers import find_leftovers
 from reconciler.planners.archive.planner import choose_metadata_instants
 from reconciler.planners.archive.selection import CommitLimits, select_instants
-from reconciler.spec.model import ActiveTimeline
+from reconciler.spec.active_timeline import ActiveTimeline
 from reconciler.state.archival_facts import ArchivalFacts, MetadataArchival, NewestClean
 
 DAY_MS = 24 * 3600 * 1000
