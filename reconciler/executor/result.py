@@ -17,6 +17,7 @@ from reconciler.executor.outcomes import (
     SavepointOutcome,
 )
 from reconciler.plans.model import Note, Selection
+from reconciler.prices import Prices, round_amount
 
 #: of fields that a document shows otherwise
 _NOT_ENCODED: Final = {"name": None}
@@ -167,12 +168,23 @@ class StepOutcome:
         return 4 if any(left) else 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultCosts:
+    """What an apply freed and rewrote of a table, in the currency of ``prices``."""
+
+    prices: Prices
+    bytes_rewritten: int
+    freed_per_month: float | None = field(default=None, metadata={"optional": True})
+    rewrite_once: float | None = field(default=None, metadata={"optional": True})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableResult:
     """The outcome of applying one table's plan.
 
     ``error`` is one sentence, ``code`` the error's own exit code. ``refusals`` say what blocked the
-    table or one of its steps; ``warnings`` what a person should look at.
+    table or one of its steps; ``warnings`` what a person should look at. ``prices``: those that the
+    plan names; None without any.
     """
 
     name: str
@@ -184,6 +196,7 @@ class TableResult:
     warnings: tuple[Note, ...] = ()
     unchanged: bool = False
     seconds: float = 0.0
+    prices: Prices | None = None
 
     @property
     def exit_code(self) -> int:
@@ -206,6 +219,20 @@ class TableResult:
         done = (o for o in self.outcomes if o.how != "undone")
         times = (o.instant for o in done if not o.savepoint or o.savepoint.change == "create")
         return tuple(instant for instant in times if instant is not None)
+
+    @property
+    def costs(self) -> ResultCosts | None:
+        """Return what was freed and rewritten, in money; None without prices."""
+        if self.prices is None:
+            return None
+        rewritten = sum(outcome.bytes_read for outcome in self.rewritten)
+        freed, spent = self.prices.price_storage(self.bytes), self.prices.price_rewrite(rewritten)
+        return ResultCosts(
+            prices=self.prices,
+            bytes_rewritten=rewritten,
+            freed_per_month=round_amount(freed) if freed is not None and self.bytes else None,
+            rewrite_once=round_amount(spent) if spent is not None and rewritten else None,
+        )
 
     @property
     def rewritten(self) -> tuple[ClusterOutcome, ...]:

@@ -139,9 +139,9 @@ class _ApplyRun:
             raise
         if isinstance(table, AdmittedTable):
             result = sync_catalog(table.spec, result, self.context)
-        return self._record(
-            plan, replace(result, seconds=_seconds_since(started, self.context.clock))
-        )
+        prices = None if plan.costs is None else plan.costs.prices
+        seconds = _seconds_since(started, self.context.clock)
+        return self._record(plan, replace(result, prices=prices, seconds=seconds))
 
     def _explain(self, plan: TablePlan, error: Exception) -> str:
         """Return one line about an error, and report it if it is one of this program."""

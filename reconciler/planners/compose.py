@@ -11,6 +11,7 @@ import numpy as np
 
 from reconciler.arrays import Mask
 from reconciler.planners.clean_part import CleanPart, plan_clean_part
+from reconciler.planners.costs import add_costs
 from reconciler.planners.drift import find_drift
 from reconciler.planners.expiry.planner import PartitionExpiry, plan_expiry
 from reconciler.planners.observed_table import describe_state
@@ -137,11 +138,8 @@ def plan_table(
         *(parts.cluster.refusals if parts.cluster else ()),
         *(parts.compaction.refusals if parts.compaction else ()),
     )
-    guards = (
-        *refuse_shrinking(parts.window, plan.impact),
-        *refuse_by_spec(spec),
-        *policies.refusals,
-    )
+    shrinking = refuse_shrinking(parts.window, plan.impact)
+    guards = (*shrinking, *refuse_by_spec(spec), *policies.refusals)
     refusals = (*blocked, *unplannable, *guards)
     if find_refused_kinds(refusals) and not blocked:  # else there are no steps to leave out
         refused = find_refused_kinds(guards)
@@ -149,7 +147,8 @@ def plan_table(
         plan = _build_plan(picture, parts)
     file_sizes, size_warnings = _report_file_sizes(picture, next_insert)
     warnings = (*policies.warnings, *_collect_warnings(picture, parts, blocked), *size_warnings)
-    return replace(plan, file_sizes=file_sizes, refusals=refusals, warnings=warnings)
+    plan = replace(plan, file_sizes=file_sizes, refusals=refusals, warnings=warnings)
+    return add_costs(plan, spec)
 
 
 def _build_plan(picture: TablePicture, parts: _TableParts) -> TablePlan:
@@ -187,8 +186,7 @@ def _leave_refused(
         cluster = None if cluster is None else replace(cluster, step=None, layout=None)
         resumes = replace(resumes, steps=())
     left = replace(parts, cluster=cluster, resumes=resumes, refused=refused)
-    left = replace(left, compaction=_plan_compaction(picture, cluster))
-    return _order_steps(picture, left)
+    return _order_steps(picture, replace(left, compaction=_plan_compaction(picture, cluster)))
 
 
 def _plan_parts(

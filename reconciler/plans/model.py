@@ -19,6 +19,7 @@ from reconciler.plans.layout_change import LayoutChange
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.rewrites import Rewrites
 from reconciler.plans.savepoint_step import SavepointReport, SavepointStep
+from reconciler.plans.table_costs import TableCosts
 
 if TYPE_CHECKING:
     from reconciler.plans.file_sizes import FileSizeReport
@@ -329,7 +330,8 @@ class TablePlan:
 
     ``layout``: the effect of the cluster step; None without that step. ``file_sizes``: None if the
     spec declares no file sizes and they were not requested. ``other_savepoints``: those of other
-    tools and people; None if there are none, or the spec has no savepoints block.
+    tools and people; None if there are none, or the spec has no savepoints block. ``costs``: None
+    without prices.
     """
 
     name: str
@@ -350,6 +352,7 @@ class TablePlan:
     )
     refusals: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
+    costs: TableCosts | None = field(default=None, metadata={"optional": True})
 
     @property
     def has_changes(self) -> bool:

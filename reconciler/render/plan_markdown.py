@@ -19,6 +19,7 @@ from reconciler.plans.model import ClusterStep, Note, ResumeStep, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.plans.refused_steps import list_applied_steps
 from reconciler.render import plan_summary, plan_text, words
+from reconciler.render.costs import describe_costs, format_monthly
 from reconciler.render.markdown_escape import code_block, code_span, escape_markdown, folded_block
 from reconciler.render.page import COMMENT_LIMIT, Page
 from reconciler.render.review_order import sort_by_risk
@@ -123,8 +124,15 @@ def _opening_block(plan: Plan, environment: str | None) -> str:
         chosen = f" Selected by {code_span(clip_text(words.format_selectors(plan.selection)))}."
     head = comment_title("plan", environment, plan_text.count_verdicts(plan))
     return (
-        f"{comment_marker('plan', environment)}\n{head}\n{effect}{chosen}\n{_removed_specs(plan)}"
+        f"{comment_marker('plan', environment)}\n{head}\n{effect}{chosen}\n"
+        f"{_cost_line(plan)}{_removed_specs(plan)}"
     )
+
+
+def _cost_line(plan: Plan) -> str:
+    """What the whole plan costs and saves; empty without prices."""
+    costs = describe_costs(plan.tables)
+    return f"\n**Costs**: {escape_markdown(costs)}.\n" if costs else ""
 
 
 def _removed_specs(plan: Plan) -> str:
@@ -208,7 +216,7 @@ def _table_row(table: TablePlan, *, owned: bool, clustered: bool) -> str:
     frees, share = "—", "—"
     if impact.bytes_removed:
         whole = 0 if table.observed is None else table.observed.bytes
-        frees = f"**{_unbroken_size(impact.bytes_removed)}**"
+        frees = f"**{_unbroken_size(impact.bytes_removed)}**{format_monthly(table)}"
         share = escape_markdown(words.format_share(impact.bytes_removed, whole)) if whole else "—"
     verdict = _VERDICT_LABELS[plan_summary.table_verdict(table)]
     warnings = sum(note.rule != "nothingToDo" for note in table.warnings)

@@ -10,12 +10,11 @@ import numpy as np
 
 from reconciler.arrays import sum_by_code
 from reconciler.plans import columns
+from reconciler.plans.added_bytes import estimate_bytes_added
 from reconciler.plans.archive_step import ArchiveStep
-from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import (
     KEEP_RULES,
     REMOVAL_RULES,
-    ClusterStep,
     IndexStep,
     KeptFiles,
     MetadataStep,
@@ -149,21 +148,6 @@ def _count_savepoints(applied: Iterable[Iterable[Step]], change: str) -> int:
     """Return the number of steps that make or remove a savepoint."""
     steps = (step for steps in applied for step in steps)
     return sum(isinstance(step, SavepointStep) and step.change == change for step in steps)
-
-
-def estimate_bytes_added(table: TablePlan) -> int:
-    """Return the estimated bytes of the files that clusterings and compactions write."""
-    layout, applied = table.layout, list_applied_steps(table)
-    compactions = [one for one in applied if isinstance(one, CompactStep)]
-    compacted = sum(one.expected_bytes for one in compactions)
-    rewritten = table.impact.bytes_rewritten - sum(int(s.groups.bytes.sum()) for s in compactions)
-    steps = [one for one in applied if isinstance(one, ClusterStep)]
-    if layout is None or not steps:
-        return compacted + rewritten
-    if layout.bytes_written is None:  # a plan of an earlier version
-        return compacted + max(0, rewritten + layout.after.bytes - layout.before.bytes)
-    replaced = sum(int(step.groups.bytes.sum()) for step in steps)
-    return compacted + rewritten - replaced + layout.bytes_written
 
 
 def format_net_change(added: int, removed: int) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from reconciler.plans.added_bytes import estimate_bytes_added
 from reconciler.plans.model import Note, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.plans.refused_steps import find_refused_kinds
 from reconciler.render import (
     cluster_step,
+    costs,
     file_sizes,
     plan_steps,
     plan_summary,
@@ -162,6 +164,7 @@ def _append_counts(tables: str, plan: Plan) -> str:
 def _head_lines(plan: Plan, terminal: Terminal) -> Iterator[str]:
     yield from terminal.paragraph(plan_headline(plan), terminal.strong)
     yield from terminal.paragraph(describe_effect(plan_summary.count_totals(plan)))
+    yield from costs.total_cost_lines(plan.tables, terminal)
     if plan.selection is not None and plan.selection.removed:
         yield from terminal.paragraph(f"{words.describe_removed_specs(plan.selection.removed)}.")
 
@@ -214,7 +217,7 @@ def _title_lines(table: TablePlan, terminal: Terminal) -> Iterator[str]:
 def _net_change(table: TablePlan) -> str:
     if not table.has_changes:
         return ""
-    added = plan_summary.estimate_bytes_added(table)
+    added = estimate_bytes_added(table)
     change = plan_summary.format_net_change(added, table.impact.bytes_removed)
     return f" ({change.removeprefix('about ')})" if change else ""
 
@@ -235,6 +238,7 @@ def _table_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Iterato
         yield from _effect_lines(table, terminal)
     yield from file_sizes.file_size_lines(table, terminal, full=full)
     yield from query_predictions.prediction_lines(table, terminal, full=full)
+    yield from costs.cost_lines(table, terminal)
     yield from _kept_lines(table, terminal)
     yield from savepoints.other_lines(table.other_savepoints or (), terminal)
     yield from _warning_lines(table.warnings, terminal)

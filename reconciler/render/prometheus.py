@@ -143,6 +143,16 @@ def _log_share_series(find: Callable[[LogStatus], LogStatus | PartitionLogs | No
     return list_series
 
 
+def _storage_cost_series(table: TableStatus) -> Iterator[SeriesValue]:
+    if table.costs is not None:
+        yield {"currency": table.costs.currency}, table.costs.per_month
+
+
+def _reclaimable_cost_series(table: TableStatus) -> Iterator[SeriesValue]:
+    if table.costs is not None:
+        yield {"currency": table.costs.currency}, table.costs.reclaimable_per_month
+
+
 def _last_apply_series(table: TableStatus) -> Iterator[SeriesValue]:
     at = None if table.last_apply is None else table.last_apply.at
     yield {}, None if at is None else datetime.fromisoformat(at).timestamp()
@@ -170,6 +180,14 @@ _METRICS: Final[Mapping[str, tuple[str, str | Series]]] = {
     "reconciler_files": ("Base, log and CDC files in the table's partitions.", "files"),
     "reconciler_bytes": ("Bytes of base, log and CDC files.", "bytes"),
     "reconciler_bytes_reclaimable": ("Bytes that a plan would remove now.", "bytes_reclaimable"),
+    "reconciler_storage_cost_per_month": (
+        "Price of a month of storage of these files, as the environment declares it.",
+        _storage_cost_series,
+    ),
+    "reconciler_storage_cost_reclaimable_per_month": (
+        "Price of a month of storage of bytes that a plan would remove now.",
+        _reclaimable_cost_series,
+    ),
     "reconciler_small_files": ("Newest base files below files.small of the spec.", "small_files"),
     "reconciler_small_file_share": (
         "Share of small files among the newest base files, by count, from 0 to 1.",

@@ -12,6 +12,7 @@ from reconciler.plans.model import Note
 from reconciler.render import words
 from reconciler.render.archive_result import archival_lines, describe_archival, sum_archivals
 from reconciler.render.cluster_result import describe_rewrite, rewrite_lines, sum_rewrites
+from reconciler.render.costs import describe_result_costs
 from reconciler.render.deletion_step import deletion_lines, describe_deletion, sum_deletions
 from reconciler.render.index_result import describe_index, index_lines, sum_indexes
 from reconciler.render.metadata_result import describe_repair, sum_repairs
@@ -120,6 +121,8 @@ def _table_lines(table: TableResult, terminal: Terminal) -> Iterator[str]:
         yield from terminal.note(terminal.bad(f"! {words.describe_refused(note.step)}"), note)
     for outcome in table.outcomes:
         yield from _outcome_lines(outcome, terminal)
+    if costs := describe_result_costs((table,)):
+        yield from terminal.item("costs", costs)
     yield from _note_lines(table.warnings, terminal)
 
 
@@ -251,6 +254,9 @@ def _summary_lines(result: ApplyResult, terminal: Terminal) -> Iterator[str]:
     done += [] if done and not removed else [f"{words.format_count(removed, 'file')} removed{size}"]
     label = f"{terminal.strong('Result:')} "
     yield from terminal.wrap(label, f"{count_statuses(result)}; {', '.join(done)}{took}.", 2)
+    costs = describe_result_costs(result.tables)
+    if costs and len(result.tables) > 1:
+        yield from terminal.paragraph(f"Costs: {costs}.")
     yield f"{terminal.strong('Plan digest:')} {result.plan_digest}"
 
 
@@ -265,6 +271,7 @@ def _table_document(table: TableResult) -> Mapping[str, Any]:
         "exitCode": table.exit_code,
         "outcomes": [outcome.to_document(_file_documents) for outcome in table.outcomes],
         **table.document,
+        **({} if table.costs is None else {"costs": canonical_json.to_document(table.costs)}),
     }
 
 

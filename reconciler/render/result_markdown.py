@@ -13,6 +13,7 @@ from reconciler.render import result as result_render
 from reconciler.render import words
 from reconciler.render.archive_result import list_left_reasons, sum_archivals
 from reconciler.render.cluster_result import describe_left_group, sum_rewrites
+from reconciler.render.costs import describe_result_costs
 from reconciler.render.deletion_step import sum_deletions
 from reconciler.render.index_result import sum_indexes
 from reconciler.render.markdown_escape import code_span, escape_markdown, folded_block
@@ -34,7 +35,7 @@ def result_markdown(result: ApplyResult, origin: Origin | None = None) -> str:
     page = Page(end=_end_line(result, origin))
     head = comment_title("apply", origin.environment, result_render.count_statuses(result))
     marker = comment_marker("apply", origin.environment)
-    page.add_block(f"{marker}\n{head}\n{_describe_effect(result)}\n")
+    page.add_block(f"{marker}\n{head}\n{_describe_effect(result)}\n{_cost_line(result)}")
     tables = result_render.tables_worst_first(result)
     troubles = [line for table in tables for line in _trouble_lines(table)]
     if troubles:
@@ -54,6 +55,11 @@ def result_markdown(result: ApplyResult, origin: Origin | None = None) -> str:
         details, len(touched), 1.0, lambda n: left.format(words.format_count(n, "table"))
     )
     return page.text
+
+
+def _cost_line(result: ApplyResult) -> str:
+    costs = describe_result_costs(result.tables)
+    return f"\n**Costs**: {escape_markdown(costs)}.\n" if costs else ""
 
 
 def _describe_effect(result: ApplyResult) -> str:

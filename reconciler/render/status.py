@@ -12,6 +12,7 @@ from reconciler.plans.model import Note, Selection
 from reconciler.render import words
 from reconciler.render.cluster_result import describe_measured_query
 from reconciler.render.compact_step import describe_compaction
+from reconciler.render.costs import describe_storage, describe_storage_sums
 from reconciler.render.log_status import log_lines
 from reconciler.render.savepoints import describe_savepoint
 from reconciler.render.terminal import Terminal
@@ -67,6 +68,7 @@ def status_text(
     kinds = words.join_counts((sum(t.sync == sync for t in tables), sync) for sync in _WORST_FIRST)
     unhealthy = sum(_is_unhealthy(table) for table in tables)
     health = f"; {words.format_number(unhealthy)} unhealthy" if unhealthy else ""
+    health += describe_storage_sums(table.costs for table in tables)
     total = words.format_tables(len(tables), selection)
     summary = f"{total}: {kinds}{health}" if kinds else total
     lines += terminal.wrap(f"{terminal.strong('Status:')} ", summary, 2)
@@ -201,6 +203,8 @@ def _file_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
         reclaimable = f"; the plan would remove {words.format_size(table.bytes_reclaimable)}"
     files = words.format_count(table.files, "file")
     yield from terminal.item("files", f"{files}{size}{reclaimable}")
+    if table.costs is not None:
+        yield from terminal.detail(describe_storage(table.costs))
     sizes = table.sizes if table.layout is None else table.layout.sizes
     shown = [size_class for size_class in sizes if size_class.files]
     if not shown:

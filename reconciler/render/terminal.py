@@ -23,7 +23,7 @@ _MIN_WIDE: Final = 72
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 _ESCAPE_SEQUENCE: Final = re.compile(r"\x1b\[[0-9;]*m")
 #: blanks inside a figure: between thousands, and before its unit
-_FIGURE_BLANK: Final = re.compile(r"(?<=\d) (?=\d{3}\b|[KMGTPE]iB\b|bytes?\b|%)")
+_FIGURE_BLANK: Final = re.compile(r"(?<=\d) (?=\d{3}\b|[KMGTPE]iB\b|bytes?\b|%|[A-Z]{3}\b)")
 _UNBROKEN_BLANK: Final = "\xa0"  # textwrap does not divide lines at it; escaped text has none
 
 

@@ -226,6 +226,18 @@ class CompactionStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StorageCosts:
+    """What the files of a table cost a month, by the environment's price of storage.
+
+    ``reclaimable_per_month``: those that the plan would remove; None without a usable plan.
+    """
+
+    currency: str
+    per_month: float
+    reclaimable_per_month: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
     """The status of one table; fields after ``because`` are empty if ``error`` is set.
 
@@ -237,7 +249,7 @@ class TableStatus:
     ``layout``: None if the spec has no clustering block; ``index``: None if it has no index block.
     ``writers``: recent work of writers that contradicts the spec. ``orphans``: None if nobody
     looked for them. ``timeline``: None if the spec has no timeline block, as ``compaction``.
-    ``logs``: None for a copy-on-write table.
+    ``logs``: None for a copy-on-write table. ``costs``: None without a price of storage.
     """
 
     name: str
@@ -275,6 +287,7 @@ class TableStatus:
     timeline: TimelineStatus | None = None
     logs: LogStatus | None = field(default=None, metadata={"optional": True})
     compaction: CompactionStatus | None = field(default=None, metadata={"optional": True})
+    costs: StorageCosts | None = field(default=None, metadata={"optional": True})
 
     def condition(self, type: ConditionType) -> TableCondition | None:  # noqa: A002 (its name)
         """Return the condition of that type; None if the status has none."""

@@ -20,6 +20,7 @@ from reconciler.planners.recovery.held_back import measure_held_back
 from reconciler.planners.savepoint_costs import find_costs
 from reconciler.plans.model import Observed, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
+from reconciler.prices import Prices, round_amount
 from reconciler.spec.model import Concurrency, TableSpec
 from reconciler.state.current_files import mark_read_files
 from reconciler.state.extra_metadata import PLAN_DIGEST
@@ -45,6 +46,7 @@ from reconciler.status.model import (
     PendingStatus,
     SavepointStatus,
     SizeClass,
+    StorageCosts,
     SyncState,
     TableStatus,
     TimelineStatus,
@@ -125,6 +127,22 @@ def table_status(
         timeline=_timeline_status(spec, state),
         logs=log_status(state, age),
         compaction=compaction_status(spec, state, plan),
+        costs=_storage_costs(spec.prices, plan),
+    )
+
+
+def _storage_costs(prices: Prices | None, plan: TablePlan) -> StorageCosts | None:
+    """Return what the files of the table cost a month; None without a price."""
+    size = 0 if plan.observed is None else plan.observed.bytes
+    per_month = None if prices is None else prices.price_storage(size)
+    if prices is None or per_month is None:
+        return None
+    freed = _reclaimable_bytes(plan)
+    amount = None if freed is None else prices.price_storage(freed)
+    return StorageCosts(
+        currency=prices.currency,
+        per_month=round_amount(per_month),
+        reclaimable_per_month=None if amount is None else round_amount(amount),
     )
 
 

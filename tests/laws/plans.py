@@ -59,6 +59,8 @@ from reconciler.plans.model import (
 from reconciler.plans.partition_deletion import DeletePartitionStep, ExpiredPartition
 from reconciler.plans.plan import Plan
 from reconciler.plans.savepoint_step import SavepointReport, SavepointStep
+from reconciler.plans.table_costs import QueryCosts, TableCosts
+from reconciler.prices import Prices
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
     [
@@ -403,6 +405,33 @@ merging = st.fixed_dictionaries(
     {f"{what}{when}": counts for what in ("slices", "logFiles", "logBytes") for when in WHEN}
     | {f"rows{when}": st.none() | counts for when in WHEN}
 )
+amounts = st.none() | st.floats(0, 1e18)
+costs = st.builds(
+    TableCosts,
+    prices=st.builds(
+        Prices,
+        currency=st.sampled_from(["USD", "JPY"]),
+        storage_per_gb_month=amounts,
+        scan_per_tb=amounts,
+        rewrite_per_tb=amounts,
+    ),
+    freed_per_month=amounts,
+    rewrite_once=amounts,
+    added_per_month=amounts,
+    deleted_per_month=amounts,
+    queries=st.none()
+    | st.builds(
+        QueryCosts,
+        queries=counts,
+        counted=counts,
+        runs_per_day=amounts,
+        bytes_before=counts,
+        bytes_after=counts,
+        per_day_before=amounts,
+        per_day_after=amounts,
+    ),
+    pays_back_days=amounts,
+)
 tables = st.builds(
     TablePlan,
     name=st.just(""),
@@ -454,6 +483,7 @@ tables = st.builds(
     layout=st.none() | layouts,
     file_sizes=st.none() | file_sizes,
     other_savepoints=st.none() | st.lists(other_savepoints, min_size=1, max_size=2).map(tuple),
+    costs=st.none() | costs,
     refusals=notes,
     warnings=notes,
 )

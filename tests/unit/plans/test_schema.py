@@ -180,6 +180,9 @@ def test_the_schema_is_closed_and_described():
     optional = {"selection", "layout", "sampled", "gains", "fileSizes", "nextInsert", "step"}
     optional |= {"purpose", "bytesWritten", "date", "writer", "rollback", "appends", "attempt"}
     optional |= {"purpose", "bytesWritten", "otherSavepoints", "logFiles", "merging"}
+    optional |= {"costs", "storagePerGbMonth", "scanPerTb", "rewritePerTb", "freedPerMonth"}
+    optional |= {"rewriteOnce", "addedPerMonth", "deletedPerMonth", "queries", "paysBackDays"}
+    optional |= {"runsPerDay", "perDayBefore", "perDayAfter"}
     for node in objects(SCHEMA):
         names, required = set(node["properties"]), set(node["required"])
         assert names - optional <= required <= names

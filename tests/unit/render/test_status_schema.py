@@ -28,6 +28,7 @@ from reconciler.status.model import (
     PlannedLayout,
     SavepointStatus,
     SizeClass,
+    StorageCosts,
     TableStatus,
 )
 from reconciler.status.orphans import OrphanFile, OrphanReason, OrphanStatus
@@ -60,6 +61,7 @@ FULL = TableStatus(
     files=1,
     bytes=1,
     bytes_reclaimable=0,
+    costs=StorageCosts(currency="USD", per_month=0.5, reclaimable_per_month=None),
     small_files=1,
     small_file_share=0.25,
     sizes=(SizeClass(below=None, files=1, bytes=1),),
@@ -226,6 +228,7 @@ def test_a_status_matches_the_schema(table):
         ("orphans", OrphanStatus),
         ("orphanReason", OrphanReason),
         ("orphanFile", OrphanFile),
+        ("costs", StorageCosts),
     ],
 )
 def test_the_schema_names_every_field_and_no_other(of, kind):

@@ -15,7 +15,7 @@ from reconciler.planners.cluster.planner import plan_clustering
 from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.planners.compose import plan_table
 from reconciler.planners.known_statistics import KnownStatistics
-from reconciler.render import plan_summary
+from reconciler.plans.added_bytes import estimate_bytes_added
 from reconciler.render.drift import describe_difference
 from reconciler.spec.guard_policy import GuardPolicy
 from reconciler.spec.model import (
@@ -255,7 +255,7 @@ class TestLogs:
         size = 146 if bases_too else 56
 
         assert size == plan.layout.bytes_written == plan.layout.after.bytes
-        assert size == plan_summary.estimate_bytes_added(plan)
+        assert size == estimate_bytes_added(plan)
 
     def test_slices_without_a_base_file_have_no_mean_size(self):
         state = sized({"b": {log("g1", 1): 100, log("g2", 1): 60}}, table_type="MERGE_ON_READ")
