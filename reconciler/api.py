@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from reconciler.status.model import TableStatus
     from reconciler.status.observation import Purpose
     from reconciler.status.reconciliation import ReconciledWrite
+    from reconciler.status.table_simulation import SimulationRequest, TableSimulation
     from reconciler.transaction.catalogs.sync import PartitionSync
     from reconciler.verification.table_verification import TableVerification
 
@@ -179,6 +180,23 @@ def advise(
     return tuple(advice for _, advice in pairs)
 
 
+def simulate(
+    specs: TableSpec | Iterable[TableSpec],
+    request: SimulationRequest,
+    *,
+    now: datetime | None = None,
+    on_table: Callable[[TableSimulation], None] | None = None,
+    on_crash: OnCrash | None = None,
+    parallelism: int = 1,
+) -> tuple[TableSimulation, ...]:
+    """Return what each table would be with other declarations. Takes the arguments of ``plan``."""
+    from reconciler.status.table_simulation import simulate_spec  # noqa: PLC0415 (pyarrow)
+
+    at, is_alive = now or runtime.now(), runtime.is_owner_alive
+    work = partial(simulate_spec, request, runtime.open_storage, at, is_alive, on_crash)
+    return run_for_each(specs, work, parallelism, on_table)
+
+
 def verify(
     specs: TableSpec | Iterable[TableSpec],
     *,
@@ -217,8 +235,7 @@ def _plan_table(
     from reconciler.planners.compose import plan_table  # noqa: PLC0415
 
     try:
-        simulated = insert is not None
-        state = _observe(spec, now, purpose, with_simulation=simulated)
+        state = _observe(spec, now, purpose, with_simulation=insert is not None)
         return plan_table(spec, state, now, next_insert=insert), state
     except BlockedError as error:  # the state of the table cannot be trusted
         refusals = (Note("pendingRestore", str(error)),)

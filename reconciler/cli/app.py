@@ -48,6 +48,7 @@ COMMANDS: Final = (
     "history",
     "verify",
     "advise",
+    "simulate",
     "options",
     "read",
     "write",

@@ -34,17 +34,20 @@ def find_earliest_readable(state: TableState, is_removed: Mask) -> tuple[str | N
     return _first_uncovered(writes, before), _first_uncovered(writes, after)
 
 
-def find_readable_writes(state: TableState) -> tuple[tuple[str, ...], Mask]:
+def find_readable_writes(
+    state: TableState, is_removed: Mask | None = None
+) -> tuple[tuple[str, ...], Mask]:
     """Return the completed writes, oldest first, and whether the table is readable as of each.
 
-    The rule is that of ``find_earliest_readable``. With savepoints, readable writes can precede
-    unreadable ones.
+    ``is_removed``: files that are removed before. The rule is that of ``find_earliest_readable``.
+    With savepoints, readable writes can precede unreadable ones.
     """
-    counts = _count_missing_slices(state, np.zeros(len(state.files), np.bool_))
+    nothing = np.zeros(len(state.files), np.bool_)
+    counts = _count_missing_slices(state, nothing if is_removed is None else is_removed)
     if counts is None:
         return (), np.zeros(0, np.bool_)
-    writes, now, _after = counts
-    return tuple(writes), now == 0
+    writes, _now, after = counts
+    return tuple(writes), after == 0
 
 
 def _first_uncovered(writes: list[str], covered: Integers) -> str | None:

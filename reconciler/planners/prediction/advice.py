@@ -140,7 +140,7 @@ def draft_advice(picture: TablePicture) -> AdviceDraft:
         bytes=current.table_bytes,
         compaction=advise_compaction(picture, current, candidates),
     )
-    table = _build_table(picture, candidates, current)
+    table = build_whole_table(picture, candidates, current)
     if not wanted.columns or not (table.outputs > 1).any() or _has_only_buckets(candidates):
         because = _explain_no_trial(wanted, table)
         return AdviceDraft(advice=replace(advice, because=because), forecast_input=forecast_input)
@@ -247,9 +247,10 @@ def widen_spec(spec: TableSpec) -> TableSpec:
     return replace(spec, clustering=everything, retention=None)
 
 
-def _build_table(
+def build_whole_table(
     picture: TablePicture, candidates: CandidateSlices, current: CurrentReads
 ) -> WholeTable:
+    """Return the table as layouts are tried on it; ``current``: what queries read of the slices."""
     statistics, clustering = picture.statistics, picture.spec.clustering
     budget = clustering.budget if clustering else ClusteringBudget()
     return WholeTable.build(
