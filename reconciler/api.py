@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler import runtime
 from reconciler.errors import BlockedError, UsageError
@@ -24,7 +24,6 @@ from reconciler.plans.plan import Plan
 from reconciler.plans.unreadable_table import (
     OnCrash,
     make_unreadable_plan,
-    report_crash,
     report_problem,
 )
 from reconciler.spec.model import TableSpec
@@ -43,12 +42,14 @@ if TYPE_CHECKING:
     from reconciler.status.observation import Purpose
     from reconciler.status.reconciliation import ReconciledWrite
     from reconciler.status.table_simulation import SimulationRequest, TableSimulation
+    from reconciler.status.table_survey import TableSurvey
     from reconciler.transaction.catalogs.sync import PartitionSync
     from reconciler.verification.table_verification import TableVerification
 
 
 Location = str | os.PathLike[str]
 OnTable = Callable[[TablePlan], None]
+_Result = TypeVar("_Result")
 
 
 def load_specs(
@@ -129,31 +130,25 @@ def status(
     parallelism: int = 1,
 ) -> tuple[TableStatus, ...]:
     """Return the health and drift of each table. Takes the arguments of ``plan``."""
-    from reconciler.state.write_history import read_known_writes  # noqa: PLC0415
-    from reconciler.status.lock import read_lock_status  # noqa: PLC0415
-    from reconciler.status.table import table_status  # noqa: PLC0415
-    from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
+    options: Any = {"on_table": on_table, "on_crash": on_crash, "parallelism": parallelism}
+    return survey(specs, lambda table: table.status, now=now, purpose="status", **options)
 
-    read_lock = partial(
-        read_lock_status,
-        open_storage=runtime.open_storage,
-        process=runtime.current_process(),
-        clock=runtime.SystemClock(),
-    )
-    moment = now or runtime.now()
 
-    def work(spec: TableSpec) -> tuple[TablePlan, TableStatus]:
-        made, state = _plan_table(spec, moment, on_crash, "status")
-        try:
-            storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
-            writes = () if state is None else read_known_writes(storage, spec, state)
-            return made, table_status(spec, state, made, lock=read_lock(spec), writes=writes)
-        except Exception as error:  # noqa: BLE001 (one table must not stop the others)
-            made = replace(make_unreadable_plan(spec), error=report_crash(spec, error, on_crash))
-            return made, table_status(spec, None, made)
+def survey(
+    specs: TableSpec | Iterable[TableSpec],
+    use: Callable[[TableSurvey], _Result],
+    *,
+    now: datetime | None = None,
+    purpose: Purpose = "plan",
+    insert: NextInsert | None = None,
+    **options: Any,
+) -> tuple[_Result, ...]:
+    """Return what ``use`` makes of each table's plan, status and state. Options as of ``plan``."""
+    from reconciler.status.table_survey import survey_tables  # noqa: PLC0415
 
-    pairs = run_for_each(specs, work, parallelism, take_first(on_table))
-    return tuple(table for _, table in pairs)
+    make_plan = partial(_plan_table, now=now or runtime.now(), purpose=purpose, insert=insert)
+    tools = (runtime.open_storage, runtime.current_process(), runtime.SystemClock())
+    return survey_tables(specs, use, make_plan, tools, **options)
 
 
 def advise(
