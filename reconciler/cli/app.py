@@ -46,6 +46,7 @@ COMMANDS: Final = (
     "status",
     "explain",
     "history",
+    "report",
     "verify",
     "advise",
     "simulate",

@@ -20,6 +20,7 @@ from reconciler.cli.options import (
     Format,
     Now,
     OutputFormat,
+    PlanFormat,
     PolicyOptions,
     Selectors,
     SparkOptions,
@@ -218,7 +219,7 @@ def _ask_approval(plan: Plan, *, auto_approve: bool) -> bool:
         return True
     instead = "use --auto-approve, or review a plan: `reconciler plan ... -o plan.json`"
     require_terminal(instead)
-    log_message(str(render_plan(plan, Format.TEXT, full=False)))
+    log_message(str(render_plan(plan, PlanFormat.TEXT, full=False)))
     if ask_yes_no(words.escape_text(f"Apply this to {', '.join(changing)}?"), instead):
         return True
     log_message("nothing was applied")

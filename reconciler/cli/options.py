@@ -62,6 +62,13 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
 
 
+class PlanFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    HTML = "html"
+
+
 class ShortFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
@@ -71,6 +78,7 @@ class StatusFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
     PROMETHEUS = "prometheus"
+    HTML = "html"
 
 
 Specs = Annotated[
@@ -78,6 +86,7 @@ Specs = Annotated[
     typer.Argument(metavar="SPEC_OR_DIR", help="Spec files, or folders of spec files."),
 ]
 OutputFormat = Annotated[Format, typer.Option("--format", help="Format of standard output.")]
+PlanOutput = Annotated[PlanFormat, typer.Option("--format", help="Format of standard output.")]
 ShortOutput = Annotated[ShortFormat, typer.Option("--format", help="Format of standard output.")]
 StatusOutput = Annotated[StatusFormat, typer.Option("--format", help="Format of standard output.")]
 Full = Annotated[bool, typer.Option("--full", help="Show every file, with its file id.")]

@@ -13,11 +13,11 @@ from reconciler.cli.files import check_output_file, replace_file
 from reconciler.cli.options import (
     TABLES_AT_ONCE,
     Env,
-    Format,
     Full,
     Now,
-    OutputFormat,
     Parallelism,
+    PlanFormat,
+    PlanOutput,
     PolicyOptions,
     Selectors,
     Specs,
@@ -27,7 +27,7 @@ from reconciler.cli.options import (
 from reconciler.cli.request_stats import Stats, report_requests
 from reconciler.cli.table_work import work_on_tables
 from reconciler.cli.terminal import find_terminal, print_result
-from reconciler.cli.webhook import Webhook, open_webhook
+from reconciler.cli.webhook import Webhook, WebhookReporter, open_webhook
 from reconciler.errors import UsageError
 from reconciler.render import words
 
@@ -51,10 +51,14 @@ class PlanOptions:
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Also write the plan (JSON) to this file."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Also write the plan (JSON) to this file; with --format html the page goes there "
+            "and nothing to standard output.",
         ),
     ] = None
-    format: OutputFormat = Format.TEXT
+    format: PlanOutput = PlanFormat.TEXT
     full: Full = False
     now: Now = None
     detailed_exitcode: Annotated[
@@ -96,15 +100,40 @@ def _plan(options: PlanOptions) -> int:
     if file is not None:
         check_output_file(file, "the plan")
     selected = select_specs(options.specs, options.selectors, options.env, guards=options.guards)
+    if options.format is PlanFormat.HTML:
+        from reconciler.cli.html_pages import make_plan_page  # noqa: PLC0415
+
+        made, page = make_plan_page(
+            selected,
+            time,
+            parallelism=options.parallelism,
+            insert=insert,
+            environment=environment,
+            describe=describe_planned,
+        )
+        write_page(page, file)
+        return _report_outcome(made, options, hook)
     made = make_plan(selected, time, parallelism=options.parallelism, insert=insert)
     if file is not None:
         save_plan(made, file)
     print_result(
         render_plan(made, options.format, full=options.full, file=file, environment=environment)
     )
+    return _report_outcome(made, options, hook)
+
+
+def _report_outcome(made: Plan, options: PlanOptions, hook: WebhookReporter) -> int:
     code = plan_exit_code(made, is_detailed=options.detailed_exitcode)
     hook.report_plan(made, code)
     return code
+
+
+def write_page(page: bytes, file: Path | None) -> None:
+    """Write a page to its file, or to standard output if there is none."""
+    if file is None:
+        print_result(page)
+    else:
+        replace_file(file, page)
 
 
 def make_plan(
@@ -117,7 +146,7 @@ def make_plan(
         api.plan,
         selected.tables,
         "planning",
-        describe=lambda table: f"{table.name}: {_describe_table(table)}",
+        describe=describe_planned,
         now=now,
         selection=selected.selection,
         parallelism=parallelism,
@@ -158,7 +187,7 @@ def save_plan(plan: Plan, path: Path) -> None:
 
 def render_plan(
     plan: Plan,
-    format: Format,  # noqa: A002
+    format: PlanFormat,  # noqa: A002
     *,
     full: bool,
     file: Path | None = None,
@@ -166,19 +195,23 @@ def render_plan(
 ) -> str | bytes:
     """Return the plan in a format; ``file`` is the saved plan that the text refers to."""
     match format:
-        case Format.TEXT:
+        case PlanFormat.TEXT:
             from reconciler.render.plan_text import plan_text  # noqa: PLC0415
 
             return plan_text(plan, find_terminal(), full=full)
-        case Format.JSON:
+        case PlanFormat.JSON:
             from reconciler.plans.document import dump_plan  # noqa: PLC0415
 
             return dump_plan(plan)
-        case Format.MARKDOWN:
+        case PlanFormat.MARKDOWN:
             from reconciler.render.plan_markdown import plan_markdown  # noqa: PLC0415
 
             name = None if file is None else file.name
             return plan_markdown(plan, artifact=name, environment=environment)
+        case PlanFormat.HTML:
+            from reconciler.render.html.pages import render_saved_plan  # noqa: PLC0415
+
+            return render_saved_plan(plan, environment=environment)
         case _:
             assert_never(format)
 
@@ -198,6 +231,11 @@ def _table_exit_code(table: TablePlan, *, is_detailed: bool) -> int:
     if table.refusals:
         return 3
     return 2 if is_detailed and table.has_changes else 0
+
+
+def describe_planned(table: TablePlan) -> str:
+    """Return the notice that a table is planned."""
+    return f"{table.name}: {_describe_table(table)}"
 
 
 def _describe_table(table: TablePlan) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from reconciler.cli.environment import find_environment_name
 from reconciler.cli.files import read_plan
-from reconciler.cli.options import Format, Full, OutputFormat
+from reconciler.cli.options import Full, PlanFormat, PlanOutput
 from reconciler.cli.plan import render_plan
 from reconciler.cli.terminal import print_result
 
@@ -19,7 +19,7 @@ def show(
         Path, typer.Argument(metavar="PLAN", help="A plan file, or - for standard input.")
     ],
     *,
-    format: OutputFormat = Format.TEXT,  # noqa: A002 (the option's name)
+    format: PlanOutput = PlanFormat.TEXT,  # noqa: A002 (the option's name)
     full: Full = False,
     env: Annotated[
         str | None,

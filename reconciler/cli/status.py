@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, assert_never
+from typing import TYPE_CHECKING, Annotated, Literal, assert_never
 
 import typer
 
@@ -25,7 +25,7 @@ from reconciler.cli.options import (
 )
 from reconciler.cli.table_work import work_on_tables
 from reconciler.cli.terminal import find_terminal, print_result
-from reconciler.cli.webhook import Webhook, open_webhook
+from reconciler.cli.webhook import Webhook, WebhookReporter, open_webhook
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from reconciler.cli.selection import SelectedTables
     from reconciler.status.model import TableStatus
+
+_TextFormat = Literal[StatusFormat.TEXT, StatusFormat.JSON, StatusFormat.PROMETHEUS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +48,8 @@ class StatusOptions:
             "--output",
             "-o",
             metavar="FILE",
-            help="Also write the status (JSON) to this file; with --format prometheus the metrics "
-            "go there and nothing to standard output.",
+            help="Also write the status (JSON) to this file; with --format prometheus or html the "
+            "metrics or the page go there and nothing to standard output.",
         ),
     ] = None
     format: StatusOutput = StatusFormat.TEXT
@@ -74,6 +76,8 @@ def status(options: StatusOptions) -> int:
     from reconciler.cli.selection import select_specs  # noqa: PLC0415
 
     chosen = select_specs(options.specs, options.selectors, options.env, guards=options.guards)
+    if options.format is StatusFormat.HTML:
+        return _write_page(chosen, time, options, hook)
     tables = work_on_tables(
         api.status, chosen.tables, "reading", now=time, parallelism=options.parallelism
     )
@@ -83,18 +87,38 @@ def status(options: StatusOptions) -> int:
         replace_file(options.output, render(options.format if is_metrics else StatusFormat.JSON))
     if options.output is None or not is_metrics:
         print_result(render(options.format))
+    return _report_outcome(tables, hook)
+
+
+def _report_outcome(tables: tuple[TableStatus, ...], hook: WebhookReporter) -> int:
     code = 1 if any(table.error is not None for table in tables) else 0
     hook.report_status(tables, code)
     return code
 
 
+def _write_page(
+    chosen: SelectedTables, now: datetime, options: StatusOptions, hook: WebhookReporter
+) -> int:
+    from reconciler.cli.html_pages import make_status_page  # noqa: PLC0415
+
+    environment = find_environment_name(options.env)
+    tables, page = make_status_page(
+        chosen, now, parallelism=options.parallelism, environment=environment
+    )
+    if options.output is None:
+        print_result(page)
+    else:
+        replace_file(options.output, page)
+    return _report_outcome(tables, hook)
+
+
 def _build_renderer(
     tables: tuple[TableStatus, ...], chosen: SelectedTables, now: datetime, env: str | None
-) -> Callable[[StatusFormat], bytes]:
+) -> Callable[[_TextFormat], bytes]:
     from reconciler import runtime  # noqa: PLC0415
     from reconciler.render import prometheus, status  # noqa: PLC0415
 
-    def render(format: StatusFormat) -> bytes:  # noqa: A002 (the option's name)
+    def render(format: _TextFormat) -> bytes:  # noqa: A002 (the option's name)
         match format:
             case StatusFormat.TEXT:
                 text = status.status_text(tables, find_terminal(), selection=chosen.selection)

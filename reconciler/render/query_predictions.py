@@ -34,7 +34,7 @@ def prediction_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Ite
         what = f"{CONDITIONAL}{what}"
     elif compacts and "compact" in refused:
         what = f"{_IF_COMPACTED}{what}"
-    source = _describe_source(sampled, compacts=compacts)
+    source = describe_source(sampled, compacts=compacts)
     yield from terminal.item(terminal.good("= queries"), f"{what}, {source}")
     shown = list(predictions)
     if not full:
@@ -45,13 +45,14 @@ def prediction_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Ite
     for query, row in zip(shown, rows, strict=True):
         yield row
         if (merging := query.get("merging")) is not None:
-            yield from terminal.detail(_describe_merging(merging), indent=2)
+            yield from terminal.detail(describe_merging(merging), indent=2)
     if len(shown) < len(predictions):
         rest = words.format_count(len(predictions) - len(shown), "more query")
         yield from terminal.detail(f"… and {rest}; show --full lists all")
 
 
-def _describe_source(sampled: Sampled | None, *, compacts: bool) -> str:
+def describe_source(sampled: Sampled | None, *, compacts: bool) -> str:
+    """Return what the reads of a plan are: today's, or predicted from a sample."""
     if sampled is None:
         return "today → predicted after the compaction" if compacts else "today's reads"
     groups = words.format_count(sampled.total_row_groups, "row group")
@@ -61,11 +62,11 @@ def _describe_source(sampled: Sampled | None, *, compacts: bool) -> str:
     )
 
 
-def _describe_merging(merging: Mapping[str, Any]) -> str:
+def describe_merging(merging: Mapping[str, Any]) -> str:
     """Return what a query merges today, and what is left of it after the apply.
 
     >>> few = {"slicesAfter": 1, "logFilesAfter": 7, "logBytesAfter": 307200, "rowsAfter": None}
-    >>> _describe_merging({"slicesBefore": 3, "logFilesBefore": 21, "logBytesBefore": 1677721,
+    >>> describe_merging({"slicesBefore": 3, "logFilesBefore": 21, "logBytesBefore": 1677721,
     ...     "rowsBefore": 400000, **few})
     'merges 21 log files, 1.6 MiB, into 3 slices (400 000 rows) → 7, 300.0 KiB, into 1 slice'
     """

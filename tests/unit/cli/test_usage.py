@@ -20,7 +20,8 @@ from tests.command import run
 
 COMMANDS = (
     *("init", "lint", "fmt", "plan", "show", "diff", "apply", "status", "explain", "history"),
-    *("verify", "advise", "options", "read", "write", "comment", "sync", "unlock", "demo"),
+    *("report", "verify", "advise", "simulate", "options", "read", "write", "comment", "sync"),
+    *("unlock", "demo"),
 )
 NOT_BUILT = ("destroy", "refresh")
 SPEC = """\

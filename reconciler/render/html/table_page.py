@@ -1,0 +1,214 @@
+"""Build what a page says of one table, from its plan, status and state; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from reconciler.plans.model import Note, TablePlan
+from reconciler.plans.plan import Plan
+from reconciler.plans.refused_steps import find_refusals
+from reconciler.render import plan_summary, plan_text, words
+from reconciler.render.drift import describe_difference
+from reconciler.render.html.file_list import list_files
+from reconciler.render.html.layout_chart import draw_layouts
+from reconciler.render.html.model import Fact, Notice, StepView, TablePage, Tone
+from reconciler.render.html.query_reads import show_queries
+from reconciler.render.html.removals import list_reasons, show_removals
+from reconciler.render.html.size_chart import draw_file_sizes
+from reconciler.render.html.time_line import draw_time_line
+from reconciler.render.plan_steps import step_lines
+from reconciler.render.terminal import Terminal
+from reconciler.spec.model import Clustering
+from reconciler.state.model import TableState
+from reconciler.status.conditions import TableCondition, format_age
+from reconciler.status.model import TableStatus
+
+#: a terminal in which no line is divided
+_UNWRAPPED: Final = Terminal(width=1_000_000)
+_INDENT: Final = 6
+_TONES: Final[dict[str, Tone]] = {"+": "good", "~": "warn", "-": "warn", "!": "bad"}
+_TABLE_TYPES: Final = {"COPY_ON_WRITE": "copy-on-write", "MERGE_ON_READ": "merge-on-read"}
+_CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_LAYOUT_NOTE: Final = (
+    "Each bar is a base file, from its least to its greatest value; files that share a value lie "
+    "below each other. Less depth means that a query opens fewer files."
+)
+_ESTIMATED: Final = " Ranges after the clustering are estimated from the bounds of today's files."
+
+
+def build_table_page(
+    plan: TablePlan,
+    *,
+    anchor: str,
+    status: TableStatus | None = None,
+    state: TableState | None = None,
+    clustering: Clustering | None = None,
+    with_files: bool = True,
+) -> TablePage:
+    """Return the page of a table.
+
+    ``status``, ``state``: None for a saved plan, which shows less. ``clustering``: as declared.
+    ``with_files``: list the files.
+    """
+    if plan.error is not None:
+        return TablePage(
+            name=plan.name, anchor=anchor, path=plan.path, kind="", error=plan.error,
+            badges=(Notice(label="Unreadable", text=plan.error, tone="bad"),),
+        )  # fmt: skip
+    layouts = () if state is None else draw_layouts(state, plan, clustering)
+    sizes = draw_file_sizes(plan, status)
+    is_estimated = plan.layout is not None
+    return TablePage(
+        name=plan.name,
+        anchor=anchor,
+        path=plan.path,
+        kind=_describe_kind(plan),
+        badges=tuple(_list_badges(plan, status)),
+        effect=_describe_effect(plan),
+        facts=tuple(_list_facts(plan, status)),
+        notices=tuple(_list_notices(plan)),
+        steps=tuple(_show_steps(plan)),
+        drawings=() if sizes is None else (sizes,),
+        layouts=layouts,
+        layout_note=(_LAYOUT_NOTE + (_ESTIMATED if is_estimated else "")) if layouts else "",
+        time_line=draw_time_line(plan, status, state),
+        removals=show_removals(plan),
+        reasons=list_reasons(plan),
+        queries=show_queries(plan),
+        files=list_files(plan, state) if with_files else None,
+    )
+
+
+def describe_condition(condition: TableCondition) -> tuple[str, Tone]:
+    """Return the reason of a condition in words, and its tone.
+
+    >>> from reconciler.status.conditions import TableCondition
+    >>> describe_condition(TableCondition(type="Synced", status="True", reason="InSync",
+    ...                                   message=""))
+    ('In sync', 'good')
+    """
+    text = _CAPITAL.sub(" ", condition.reason).lower().capitalize()
+    tones: dict[str, Tone] = {"True": "good", "False": "bad", "Unknown": ""}
+    tone = tones[condition.status]
+    if condition.reason in ("Drifted", "Suspended"):
+        tone = "warn"
+    return text, tone
+
+
+def _describe_kind(plan: TablePlan) -> str:
+    observed = plan.observed
+    if observed is None:
+        return ""
+    kind = _TABLE_TYPES.get(observed.table_type, observed.table_type)
+    return f"{kind}, version {observed.table_version}"
+
+
+def _list_badges(plan: TablePlan, status: TableStatus | None) -> Iterator[Notice]:
+    if status is not None:
+        for condition in status.conditions:
+            text, tone = describe_condition(condition)
+            yield Notice(label=text, text=condition.message, tone=tone)
+        return
+    verdict = plan_summary.table_verdict(plan)
+    labels: dict[plan_summary.TableVerdict, tuple[str, Tone]] = {
+        "error": ("Unreadable", "bad"),
+        "blocked": ("Blocked", "bad"),
+        "blockedInPart": ("Blocked in part", "bad"),
+        "change": ("To change", "warn"),
+        "unchanged": ("Unchanged", "good"),
+    }
+    label, tone = labels[verdict]
+    yield Notice(label=label, text="", tone=tone)
+
+
+def _describe_effect(plan: TablePlan) -> str:
+    whole = Plan(created_at="", tool="", tables=(plan,))
+    text = plan_text.describe_effect(plan_summary.count_totals(whole))
+    if plan_summary.table_verdict(plan) == "unchanged":
+        return f"{text} {plan_summary.explain_unchanged(plan).capitalize()}."
+    return text
+
+
+def _list_facts(plan: TablePlan, status: TableStatus | None) -> Iterator[Fact]:
+    observed, impact = plan.observed, plan.impact
+    if observed is None:
+        return
+    files = words.format_count(observed.files, "file")
+    yield Fact(label="Size", value=words.format_size(observed.bytes), note=files)
+    if status is not None and status.small_file_share is not None:
+        share = f"{100 * status.small_file_share:.0f} %"
+        small = f"{words.format_number(status.small_files)} below the small size"
+        yield Fact(label="Small files", value=share, note=small)
+    elif observed.small_files:
+        small = words.format_number(observed.small_files)
+        yield Fact(label="Small files", value=small, note="below the small size")
+    if status is not None and status.logs is not None and status.logs.files:
+        logs, count = status.logs, words.format_count(status.logs.files, "log file")
+        share = words.format_share(logs.bytes, logs.bytes + logs.base_bytes)
+        yield Fact(label="Logs", value=share, note=f"{count}, {words.format_size(logs.bytes)}")
+    if impact.bytes_removed or impact.files_removed:
+        note = words.format_count(impact.files_removed, "file")
+        yield Fact(label="Frees", value=words.format_size(impact.bytes_removed), note=note)
+    else:
+        yield Fact(label="Frees", value="nothing")
+    if impact.bytes_rewritten:
+        added = words.format_size(plan_summary.estimate_bytes_added(plan))
+        value = words.format_size(impact.bytes_rewritten)
+        yield Fact(label="Rewrites", value=value, note=f"into about {added}")
+    yield from _list_times(plan, status)
+
+
+def _list_times(plan: TablePlan, status: TableStatus | None) -> Iterator[Fact]:
+    start = plan.impact.earliest_readable_before
+    last = plan.observed.last_completed if plan.observed is not None else None
+    reach = words.format_time_between(start, last)
+    if start is not None:
+        since = f"since {words.format_instant(start)}"
+        yield Fact(label="Readable", value=reach or "all", note=since)
+    if last is not None:
+        yield _date_fact("Last commit", last)
+    if status is not None and (apply := status.last_apply) is not None:
+        yield _date_fact("Last apply", apply.instant, f" by {apply.actor}" if apply.actor else "")
+    if status is not None and status.oldest_pending_age_seconds is not None:
+        age = format_age(status.oldest_pending_age_seconds)
+        yield Fact(label="Oldest pending", value=age, tone="warn")
+
+
+def _date_fact(label: str, instant: str, more: str = "") -> Fact:
+    day, _, time = words.format_instant(instant).partition(" ")
+    return Fact(label=label, value=day, note=f"{time}{more}".strip())
+
+
+def _list_notices(plan: TablePlan) -> Iterator[Notice]:
+    for note in plan.refusals:
+        label = f"{words.describe_refused(note.step)}: {note.rule}"
+        yield Notice(label=label.capitalize(), text=note.because, tone="bad")
+    for finding in plan.drift:
+        text = f"{describe_difference(finding)}: {finding.because}"
+        yield Notice(label=finding.field, text=text, tone="warn")
+    for note in plan.warnings:
+        yield _show_warning(note)
+
+
+def _show_warning(note: Note) -> Notice:
+    is_quiet = note.rule == "nothingToDo"
+    label = "Nothing to do" if is_quiet else note.rule
+    text = note.because.removeprefix("nothing to do: ")
+    return Notice(label=label, text=text, tone="" if is_quiet else "warn")
+
+
+def _show_steps(plan: TablePlan) -> Iterator[StepView]:
+    """Yield the steps in the words of a terminal, which are made once."""
+    for step in plan.steps:
+        head, *details = step_lines(step, plan, _UNWRAPPED, full=False)
+        sign, _, rest = head.strip().partition(" ")
+        kind, _, summary = rest.partition("  ")
+        is_refused = bool(find_refusals(step, plan.refusals)) or plan.is_blocked
+        yield StepView(
+            kind=kind,
+            summary=summary,
+            details=tuple(line[_INDENT:].rstrip() for line in details),
+            tone="bad" if is_refused else _TONES.get(sign, ""),
+        )
