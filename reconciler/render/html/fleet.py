@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from reconciler.plans.model import TablePlan
 from reconciler.render import words
+from reconciler.render.costs import format_money
 from reconciler.render.html.model import Column, Fact, Fleet, FleetCell, FleetRow, Tone
 from reconciler.render.html.table_page import describe_condition
 from reconciler.status.conditions import HEALTH_REASONS, SYNC_REASONS, format_age
@@ -24,6 +26,8 @@ COLUMNS: Final = (
     Column(title="Last apply"),
     Column(title="Drift", is_number=True),
 )
+#: behind the others, if an environment has a price of storage
+_MONTHLY: Final = Column(title="A month", is_number=True)
 _NONE: Final = "\N{EN DASH}"
 #: orders that stand behind all others
 _LAST: Final = -1.0
@@ -58,6 +62,7 @@ def build_fleet_row(plan: TablePlan, status: TableStatus, href: str) -> FleetRow
         small_files=small,
         sized_files=sized,
         reclaimable=status.bytes_reclaimable or 0,
+        costs=status.costs,
     )
 
 
@@ -67,6 +72,8 @@ def build_fleet(rows: Sequence[FleetRow]) -> Fleet:
     sized, small = sum(r.sized_files for r in rows), sum(r.small_files for r in rows)
     total, free = sum(r.bytes for r in rows), sum(r.reclaimable for r in rows)
     files = words.format_count(sum(r.files for r in rows), "file")
+    has_costs = any(row.costs is not None for row in rows)
+    shown = map(_add_costs, rows) if has_costs else rows
     return Fleet(
         facts=(
             _count_of("In sync", synced, len(rows), "warn"),
@@ -83,9 +90,19 @@ def build_fleet(rows: Sequence[FleetRow]) -> Fleet:
                 note=f"{words.format_share(free, total)} of all bytes" if free else "",
             ),
         ),
-        columns=(Column(title="Table"), *COLUMNS),
-        rows=tuple(sorted(rows, key=lambda row: row.name)),
+        columns=(Column(title="Table"), *COLUMNS, *([_MONTHLY] if has_costs else ())),
+        rows=tuple(sorted(shown, key=lambda row: row.name)),
     )
+
+
+def _add_costs(row: FleetRow) -> FleetRow:
+    """Return the row with what its table's files cost a month."""
+    costs = row.costs
+    if costs is None:
+        cell = FleetCell(text=_NONE, order=_LAST)
+    else:
+        cell = FleetCell(text=format_money(costs.per_month, costs.currency), order=costs.per_month)
+    return replace(row, cells=(*row.cells, cell))
 
 
 def _count_of(label: str, part: int, whole: int, otherwise: Tone) -> Fact:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from reconciler.status.model import StorageCosts
+
 #: meaning of a colour; each is said in words too
 Tone = Literal["", "good", "warn", "bad"]
 #: what a shape stands for, which the style sheet paints
@@ -165,6 +167,7 @@ class TablePage:
     error: str = ""
     badges: tuple[Notice, ...] = ()
     effect: str = ""
+    costs: str = ""
     facts: tuple[Fact, ...] = ()
     notices: tuple[Notice, ...] = ()
     steps: tuple[StepView, ...] = ()
@@ -201,6 +204,7 @@ class FleetRow:
     small_files: int
     sized_files: int
     reclaimable: int
+    costs: StorageCosts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,5 +224,6 @@ class PageHead:
     kicker: str
     made: str
     lead: str = ""
+    costs: str = ""
     digest: str = ""
     home: str = ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.plans.plan import Plan
 from reconciler.render import plan_summary, plan_text
+from reconciler.render.costs import describe_costs
 from reconciler.render.html.documents import render_document
 from reconciler.render.html.fleet import build_fleet, build_fleet_row
 from reconciler.render.html.model import Fleet, FleetRow, PageHead, TablePage
@@ -56,6 +57,7 @@ def render_plan_page(
         made=f"Planned {_format_time(plan.created_at)} by {plan.tool}. A page to look at: review "
         "and apply the plan file.",
         lead=lead,
+        costs=describe_costs(plan.tables),
         digest=plan.digest,
     )
     return render_document(head, fleet=fleet, tables=_order(tables, fleet))

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from reconciler.plans.added_bytes import estimate_bytes_added
 from reconciler.plans.model import Note, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.plans.refused_steps import find_refusals
 from reconciler.render import plan_summary, plan_text, words
+from reconciler.render.costs import describe_costs, describe_storage
 from reconciler.render.drift import describe_difference
 from reconciler.render.html.file_list import list_files
 from reconciler.render.html.layout_chart import draw_layouts
@@ -67,6 +69,7 @@ def build_table_page(
         kind=_describe_kind(plan),
         badges=tuple(_list_badges(plan, status)),
         effect=_describe_effect(plan),
+        costs=_describe_costs(plan, status),
         facts=tuple(_list_facts(plan, status)),
         notices=tuple(_list_notices(plan)),
         steps=tuple(_show_steps(plan)),
@@ -131,6 +134,14 @@ def _describe_effect(plan: TablePlan) -> str:
     return text
 
 
+def _describe_costs(plan: TablePlan, status: TableStatus | None) -> str:
+    """Return what the table and the plan cost and save; empty without prices."""
+    parts = [] if status is None or status.costs is None else [describe_storage(status.costs)]
+    if costs := describe_costs([plan]):
+        parts.append(f"the plan {costs}")
+    return "; ".join(parts)
+
+
 def _list_facts(plan: TablePlan, status: TableStatus | None) -> Iterator[Fact]:
     observed, impact = plan.observed, plan.impact
     if observed is None:
@@ -154,7 +165,7 @@ def _list_facts(plan: TablePlan, status: TableStatus | None) -> Iterator[Fact]:
     else:
         yield Fact(label="Frees", value="nothing")
     if impact.bytes_rewritten:
-        added = words.format_size(plan_summary.estimate_bytes_added(plan))
+        added = words.format_size(estimate_bytes_added(plan))
         value = words.format_size(impact.bytes_rewritten)
         yield Fact(label="Rewrites", value=value, note=f"into about {added}")
     yield from _list_times(plan, status)

@@ -17,6 +17,7 @@ from reconciler.planners.compose import plan_table
 from reconciler.plans.model import Note
 from reconciler.plans.plan import Plan
 from reconciler.plans.unreadable_table import make_unreadable_plan
+from reconciler.render.costs import describe_storage
 from reconciler.render.html import pages
 from reconciler.render.html.file_list import FATES, list_files
 from reconciler.render.html.page_names import name_pages
@@ -26,6 +27,7 @@ from reconciler.render.html.table_page import build_table_page
 from reconciler.render.html.time_line import draw_time_line
 from reconciler.spec.model import Concurrency, Lock, Policy, Retention, TableSpec
 from reconciler.state.model import Savepoint
+from reconciler.status.model import StorageCosts
 from reconciler.status.table import table_status
 from reconciler.status.table_survey import TableSurvey
 from tests.unit.planners.cow import base, commit, stamp, table, upserts
@@ -262,3 +264,18 @@ def test_pages_have_distinct_names_on_any_file_system():
 
     assert len(tables) == len({name.lower() for name in names})
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,90}", name) for name in names)
+
+
+def test_pages_speak_of_money_where_an_environment_has_prices():
+    one = survey(upserts(5))
+    storage = StorageCosts(currency="EUR", per_month=1200.0, reclaimable_per_month=400.0)
+    paid = replace(one, status=replace(one.status, costs=storage))
+    free = survey(upserts(5), name="u")
+    page = plan_page(paid, free)
+    cells = [row.cells[-1].text for row in pages.build_fleet(
+        [pages.build_surveyed_row(table, "#x") for table in (paid, free)]
+    ).rows]  # fmt: skip
+
+    assert f">{describe_storage(storage)[:1].upper()}{describe_storage(storage)[1:]}.<" in page
+    assert [True, False] == ["EUR" in cell for cell in cells]
+    assert "A month" not in plan_page(free, survey(upserts(2)))
