@@ -18,13 +18,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler import runtime
-from reconciler.errors import BlockedError, UsageError
-from reconciler.plans.model import Note, Selection, TablePlan
+from reconciler.errors import UsageError
+from reconciler.plans.model import Selection, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.plans.unreadable_table import (
     OnCrash,
-    make_unreadable_plan,
-    report_problem,
 )
 from reconciler.spec.model import TableSpec
 from reconciler.status.many_tables import run_for_each, take_first
@@ -227,17 +225,10 @@ def _plan_table(
     insert: NextInsert | None = None,
 ) -> tuple[TablePlan, TableState | None]:
     """Return a table's plan and the state it was made from; no state if it cannot be read."""
-    from reconciler.planners.compose import plan_table  # noqa: PLC0415
+    from reconciler.status.observed_plan import plan_observed  # noqa: PLC0415
 
-    try:
-        state = _observe(spec, now, purpose, with_simulation=insert is not None)
-        return plan_table(spec, state, now, next_insert=insert), state
-    except BlockedError as error:  # the state of the table cannot be trusted
-        refusals = (Note("pendingRestore", str(error)),)
-        return replace(make_unreadable_plan(spec), refusals=refusals), None
-    except Exception as error:  # noqa: BLE001 (one table must not stop the others)
-        problem = report_problem(spec, error, on_crash)
-    return replace(make_unreadable_plan(spec), error=problem), None
+    read = partial(_observe, spec, now, purpose, with_simulation=insert is not None)
+    return plan_observed(spec, read, now, on_crash, insert)
 
 
 def explain(spec: TableSpec, name: str, *, now: datetime | None = None) -> Search:
