@@ -1,4 +1,4 @@
-"""The demo as a newcomer runs it, and what the README shows of it."""
+"""The demo as a newcomer runs it, and what pages show of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.command import run
 
 pytestmark = pytest.mark.spark
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
 #: what differs from run to run, and what it becomes here
 CHANGES = (
     (r"\s+", " "),
@@ -78,15 +78,14 @@ def test_a_pipe_gets_no_colour(shown):
     assert "\x1b" not in shown[0]
 
 
-def test_the_readme_shows_what_it_prints(shown):
-    blocks = re.findall(r"^```\w*\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
-    walks = [block for block in blocks if "$ reconciler apply plan.json" in block]
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/demo.md"])
+def test_a_page_shows_what_it_prints(page, shown):
+    blocks = re.findall(r"^```\w*\n(.*?)^```$", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+    [walk] = [block for block in blocks if "$ reconciler apply plan.json" in block]
     printed = lasting(shown[0])
 
-    assert 2 == len(walks)  # the first screen, and the example
-    for walk in walks:
-        at = 0
-        for piece in re.split(r"…|\n(?=\$ )", walk):
-            found = printed.find(lasting(piece), at)
-            assert found >= 0, piece
-            at = found
+    at = 0
+    for piece in re.split(r"…|\n(?=\$ )", walk):
+        found = printed.find(lasting(piece), at)
+        assert found >= 0, piece
+        at = found

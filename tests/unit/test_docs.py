@@ -78,15 +78,10 @@ def test_the_environment_of_its_page_places_the_spec_of_its_page(tmp_path):
     assert (spec.path, spec.timezone) == ("s3://lake/sales/orders", "UTC")
 
 
-def test_the_readme_shows_a_spec():
-    assert ROOT / "README.md" in [page for page, _ in SPECS]
+def test_the_page_of_the_demo_shows_its_spec():
+    spec = (files("reconciler") / "cli" / "demo" / "orders.yaml").read_text()
 
-
-def test_the_readme_shows_the_spec_of_the_demo():
-    assert (
-        f"```yaml\n{(files('reconciler') / 'cli' / 'demo' / 'orders.yaml').read_text()}```"
-        in README
-    )
+    assert f"```yaml\n{spec}```" in (ROOT / "docs" / "demo.md").read_text()
 
 
 def test_every_command_of_the_readme_and_the_reference_exists_with_its_options():
