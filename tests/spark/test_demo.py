@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -78,14 +79,28 @@ def test_a_pipe_gets_no_colour(shown):
     assert "\x1b" not in shown[0]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/demo.md"])
-def test_a_page_shows_what_it_prints(page, shown):
-    blocks = re.findall(r"^```\w*\n(.*?)^```$", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
-    [walk] = [block for block in blocks if "$ reconciler apply plan.json" in block]
-    printed = lasting(shown[0])
-
-    at = 0
-    for piece in re.split(r"…|\n(?=\$ )", walk):
+def assert_printed(pieces, printed):
+    """Assert that the demo printed these pieces of text, in this order."""
+    printed, at = lasting(printed), 0
+    for piece in pieces:
         found = printed.find(lasting(piece), at)
         assert found >= 0, piece
         at = found
+
+
+def test_its_page_shows_what_it_prints(shown):
+    page = (ROOT / "docs/demo.md").read_text()
+    blocks = re.findall(r"^```\w*\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    [walk] = [block for block in blocks if "$ reconciler apply plan.json" in block]
+
+    assert_printed(re.split(r"…|\n(?=\$ )", walk), shown[0])
+
+
+def test_the_picture_shows_what_it_prints(shown):
+    """``ci/site/demo_picture.py`` draws it anew."""
+    picture = ET.parse(ROOT / "docs/pictures/demo.svg").getroot()
+    described = picture.findtext("{*}desc")
+    drawn = " ".join(text.text for text in picture.iterfind("{*}text"))
+
+    assert drawn.split() == re.sub("[█▏▎▍▌▋▊▉]", "", described).split()
+    assert_printed(re.split(r"…|\n(?=\$ )", described), shown[0])
