@@ -46,12 +46,10 @@ def explain_removed_file(table: PlannedTable, path: str) -> Answer | None:
         for partition, names in clean.removed.items():
             if name in names and (not folder or folder == partition):
                 found = make_file_path(partition, name)
-                earliest = clean.earliest_instant_to_retain or "no instant"
-                fact = Fact(
-                    "clean",
-                    f"clean {clean.instant} removed it by {clean.policy}; its earliest instant to "
-                    f"retain was {earliest}",
-                )
+                what = f"clean {clean.instant} removed it by {clean.policy}"
+                if earliest := clean.earliest_instant_to_retain:  # file versions have none
+                    what += f"; its earliest instant to retain was {earliest}"
+                fact = Fact("clean", what)
                 return Answer(
                     kind="file",
                     name=found,
