@@ -13,9 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DOCS = Path(__file__).parents[1] / "docs"
+#: where a repository has a document of a kind
+FOLDERS = {
+    "HudiTable": "specs",
+    "TableDefaults": "specs",
+    "Policy": "policies",
+    "Environment": "environments",
+}
 #: what differs from run to run, and what it becomes here; counts of files and rows do not
 CHANGES = (
     (r"\s+", " "),
+    (r"\+00:00 on [\w.-]+", "+00:00 on HOST"),
     (r",? in [\d.]+ (seconds?|minutes?)", ""),
     (r"\((shrinks from [\d.]+ \w+ to|stays about) [\d.]+ \w+\)", "(SPAN)"),
     (r"(?<![\w.])/[\w./-]+", "PATH"),
@@ -23,7 +31,8 @@ CHANGES = (
     (r"sha256:[0-9a-f]+…?", "DIGEST"),
     (r"[█▏▎▍▌▋▊▉░]+", "BAR"),
     (r"\b\d{17}\b", "INSTANT"),
-    (r"\b2026-\d\d-\d\d \d\d:\d\d\b", "MOMENT"),
+    (r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d\.\d+\+00:00)?", "MOMENT"),
+    (r"by \S+, hudi-reconciler \S+", "BY"),
     (r"\d+(?:[ .]\d+)* (?:bytes|[KMG]iB)\b", "SIZE"),
     (r"\d+ %", "SHARE"),
 )
@@ -37,22 +46,41 @@ class ShownCommand:
     output: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownFile:
+    """A document of YAML that a page shows, and where a repository has it."""
+
+    path: str
+    text: str
+
+
 def code_blocks(page: str, language: str = "") -> list[str]:
     """Return the code blocks of a page in this language."""
-    blocks = re.findall(
-        r"^```(\w*)\n(.*?)^```$", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE
-    )
-    return [text for name, text in blocks if name == language]
+    return [text for name, text in _blocks(page) if name == language]
 
 
 def shown_commands(page: str) -> list[ShownCommand]:
     """Return the commands that a page shows after ``$``, in order."""
-    found = []
-    for block in code_blocks(page):
-        for piece in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            line, _, output = piece.partition("\n")
-            found.append(ShownCommand(line=line, output=output.strip("\n")))
+    return [one for one in read_story(page) if isinstance(one, ShownCommand)]
+
+
+def read_story(page: str) -> list[ShownCommand | ShownFile]:
+    """Return what a reader of a page does, in order: files to write, and commands to run."""
+    found: list[ShownCommand | ShownFile] = []
+    for language, text in _blocks(page):
+        if language == "yaml":
+            kind, name = (re.search(rule, text)[1] for rule in (r"kind: (\w+)", r"name: ([\w.-]+)"))
+            found.append(ShownFile(path=f"{FOLDERS[kind]}/{name}.yaml", text=text))
+        if not language:
+            for piece in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+                line, _, output = piece.partition("\n")
+                found.append(ShownCommand(line=line, output=output.strip("\n")))
     return found
+
+
+def _blocks(page: str) -> list[tuple[str, str]]:
+    text = (DOCS / page).read_text()
+    return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
 def steady(text: str) -> str:
