@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import time
@@ -35,7 +36,7 @@ ADOPTED = {
 }
 #: the day after the tables were written, for commands that would take today
 NOW = ("--now", "2026-11-22T00:00:00Z")
-ON_A_DAY = ("plan", "status", "report")
+ON_A_DAY = ("plan", "status", "report", "simulate")
 CREATED = {
     "type": "COPY_ON_WRITE",
     "version": 9,
@@ -60,6 +61,16 @@ def test_the_page_on_adopting_many_tables(tmp_path, capsys):
     follow("how-to/adopt-many-tables.md", tmp_path, capsys)
 
     assert 5 == len(list((tmp_path / "site").rglob("*.html")))
+
+
+def test_the_page_on_costs(tmp_path, capsys):
+    table = unpack(CASES / "cow_basic__1.2.0" / "table.zip", tmp_path / "lake/sales/orders")
+    for file in table.glob("*/*.parquet"):
+        os.truncate(file, file.stat().st_size << 20)  # a table of terabytes, on no disk
+
+    follow("how-to/costs.md", tmp_path, capsys)
+
+    assert "A month" in (tmp_path / "site" / "index.html").read_text()
 
 
 def follow(page, folder, capsys):
