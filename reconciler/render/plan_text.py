@@ -76,6 +76,20 @@ def render_table(table: TablePlan, terminal: Terminal) -> list[str]:
     return list(_table_lines(table, terminal, full=False))
 
 
+def label_warning(note: Note) -> tuple[str | None, str]:
+    """Return what a notice says is not due, and why; None and the reason for a warning.
+
+    >>> label_warning(Note("nothingToDo", "nothing to do: no file slice exceeds 1 commit"))
+    ('nothing to clean', 'no file slice exceeds 1 commit')
+    >>> label_warning(Note("columns", "no column 'day'"))
+    (None, "no column 'day'")
+    """
+    prefix = next((text for text in _NOTHING_LABELS if note.because.startswith(text)), None)
+    if note.rule == "nothingToDo" and prefix is not None:
+        return _NOTHING_LABELS[prefix], note.because.removeprefix(prefix)
+    return None, note.because
+
+
 def describe_effect(totals: plan_summary.PlanTotals, strong: Callable[[str], str] = str) -> str:
     """Say what applying does: the net change of bytes, then the work. ``strong`` marks figures."""
     if totals.is_empty:
@@ -273,10 +287,9 @@ def _kept_lines(table: TablePlan, terminal: Terminal) -> Iterator[str]:
 
 def _warning_lines(notes: Iterable[Note], terminal: Terminal) -> Iterator[str]:
     for note in notes:
-        prefix = next((text for text in _NOTHING_LABELS if note.because.startswith(text)), None)
-        if note.rule == "nothingToDo" and prefix is not None:
-            reason = note.because.removeprefix(prefix)
-            yield from terminal.item(terminal.good(f"= {_NOTHING_LABELS[prefix]}"), reason)
+        label, reason = label_warning(note)
+        if label is not None:
+            yield from terminal.item(terminal.good(f"= {label}"), reason)
             continue
         yield from terminal.note(terminal.warn("! warning"), note)
 

@@ -85,7 +85,8 @@ def draw_layouts(
         for nth, (column, pair) in enumerate(bounds.items()):
             is_first = column == clustering.columns[0]
             picture = _ColumnPicture(ranges, pair, nth, clustering, is_first=is_first)
-            title = f"{column} in {state.files.partitions[partition] or 'the table'}"
+            folder = state.files.partitions[partition]
+            title = f"{column} in {folder}" if folder else column
             drawings.append(picture.draw(f"layout-{len(drawings)}", title, mine, inside))
     return tuple(one for one in drawings if one is not None)
 
@@ -153,7 +154,7 @@ class _ColumnPicture:
         if after is not None:
             deep = _find_depth(after)
             text = f"after, estimated: {_describe_depth(after, deep)}"
-            labels.append(Label(x=0, y=height + 10, text=text.capitalize()))
+            labels.append(Label(x=0, y=height + 10, text=f"{text[:1].upper()}{text[1:]}"))
             height += 16 + _stack(after, (least, most), height + 16, "after", rects) + 8
             summary.append(text)
         labels += self._label_ends(files, height + 12)
@@ -281,9 +282,14 @@ def _find_depth(spans: _Spans) -> int:
 
 def _describe_depth(spans: _Spans, depth: int) -> str:
     files = words.format_count(len(spans), "file")
+    if depth <= 1:
+        return files if len(spans) == 1 else f"{files} without overlap"
+    if depth == len(spans):
+        return f"{files} that share a value"
     return f"{files}, up to {words.format_number(depth)} share a value"
 
 
 def _format_bound(value: Any) -> str:
-    text = str(value.as_py())
+    plain = value.as_py()
+    text = f"{plain:.6g}" if isinstance(plain, float) else str(plain)
     return text if len(text) <= 24 else f"{text[:23]}…"  # noqa: PLR2004 (room below the drawing)

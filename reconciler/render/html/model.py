@@ -139,11 +139,14 @@ class BarTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepView:
-    """A step of a plan: what it does in one line, and its details."""
+    """A step of a plan: what it does in one line, and its details.
+
+    A detail is a line: texts, and the runs of spaces between them that align columns.
+    """
 
     kind: str
     summary: str
-    details: tuple[str, ...]
+    details: tuple[tuple[str, ...], ...]
     tone: Tone
 
 
@@ -158,23 +161,28 @@ class FileList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePage:
-    """All that a page says of one table. ``anchor``: its name in links."""
+    """All that a page says of one table. ``anchor``: its name in links.
+
+    ``alerts``: what somebody must look into; ``differences``: from the spec.
+    """
 
     name: str
     anchor: str
     path: str
     kind: str
-    error: str = ""
     badges: tuple[Notice, ...] = ()
     effect: str = ""
     costs: str = ""
+    alerts: tuple[Notice, ...] = ()
     facts: tuple[Fact, ...] = ()
+    differences: tuple[Notice, ...] = ()
     notices: tuple[Notice, ...] = ()
     steps: tuple[StepView, ...] = ()
     drawings: tuple[Drawing, ...] = ()
     layouts: tuple[Drawing, ...] = ()
     layout_note: str = ""
     time_line: Drawing | None = None
+    savepoints: Rows | None = None
     removals: BarTable | None = None
     reasons: tuple[Rows, ...] = ()
     queries: BarTable | None = None
@@ -192,13 +200,16 @@ class FleetCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetRow:
-    """A table in the table of tables; ``bytes`` and so on: what the totals add up."""
+    """A table in the table of tables; ``bytes`` and so on: what the totals add up.
+
+    ``sync``, ``health``: the reasons of its conditions.
+    """
 
     name: str
     href: str
     cells: tuple[FleetCell, ...]
-    is_in_sync: bool
-    is_healthy: bool
+    sync: str
+    health: str
     bytes: int
     files: int
     small_files: int
@@ -209,11 +220,19 @@ class FleetRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """The table of tables with its totals; ``names``: the columns after the name."""
+    """The table of tables with its totals. ``title``: what it says in a few words.
 
+    ``sorted_by``: place of the column that the rows are sorted by, upwards. ``marked``: number of
+    columns after the name that are conditions. ``blanks``: texts of cells that say nothing.
+    """
+
+    title: str
     facts: tuple[Fact, ...]
     columns: tuple[Column, ...]
     rows: tuple[FleetRow, ...]
+    sorted_by: int
+    marked: int
+    blanks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

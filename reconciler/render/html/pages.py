@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from reconciler.plans.plan import Plan
 from reconciler.render import plan_summary, plan_text
@@ -12,7 +12,7 @@ from reconciler.render.html.documents import render_document
 from reconciler.render.html.fleet import build_fleet, build_fleet_row
 from reconciler.render.html.model import Fleet, FleetRow, PageHead, TablePage
 from reconciler.render.html.page_names import name_pages
-from reconciler.render.html.table_page import build_table_page
+from reconciler.render.html.table_page import build_table_page, capitalize, describe_plan_effect
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -50,9 +50,9 @@ def render_plan_page(
 ) -> bytes:
     """Return the document of a plan; ``rows``: those of the table of tables, if it has one."""
     fleet = build_fleet(rows) if len(rows) > 1 else None
-    lead = plan_text.describe_effect(plan_summary.count_totals(plan))
+    lead = describe_plan_effect(plan)
     head = PageHead(
-        title=plan_text.count_verdicts(plan).capitalize() if len(tables) != 1 else tables[0].name,
+        title=capitalize(plan_text.count_verdicts(plan)) if len(tables) != 1 else tables[0].name,
         kicker=_join("reconciler plan", environment),
         made=f"Planned {_format_time(plan.created_at)} by {plan.tool}. A page to look at: review "
         "and apply the plan file.",
@@ -66,7 +66,9 @@ def render_plan_page(
 def render_saved_plan(plan: Plan, *, environment: str | None = None) -> bytes:
     """Return the document of a saved plan: what it holds itself, because no table is read."""
     anchors = name_pages(table.name for table in plan.tables)
-    tables = [build_table_page(table, anchor=anchors[table.name]) for table in plan.tables]
+    verdicts = get_args(plan_summary.TableVerdict)
+    ordered = [table for one in verdicts for table in plan_summary.tables_by_size(plan, one)]
+    tables = [build_table_page(table, anchor=anchors[table.name]) for table in ordered]
     return render_plan_page(plan, tables, environment=environment)
 
 
@@ -79,12 +81,12 @@ def render_status_page(
     environment: str | None = None,
 ) -> bytes:
     """Return the document of a status: the table of tables, and each table below it."""
+    fleet = build_fleet(rows)
     head = PageHead(
-        title="Tables",
+        title=fleet.title,
         kicker=_join("reconciler status", environment),
         made=f"Observed {_format_time(at.isoformat())} by {tool}.",
     )
-    fleet = build_fleet(rows)
     return render_document(head, fleet=fleet, tables=_order(tables, fleet))
 
 
@@ -92,14 +94,13 @@ def render_report_index(
     rows: Sequence[FleetRow], *, at: datetime, tool: str, environment: str | None = None
 ) -> bytes:
     """Return the first page of a report: the table of tables."""
-    return render_document(
-        PageHead(
-            title="Tables",
-            kicker=_join("reconciler report", environment),
-            made=f"Observed {_format_time(at.isoformat())} by {tool}.",
-        ),
-        fleet=build_fleet(rows),
+    fleet = build_fleet(rows)
+    head = PageHead(
+        title=fleet.title,
+        kicker=_join("reconciler report", environment),
+        made=f"Observed {_format_time(at.isoformat())} by {tool}.",
     )
+    return render_document(head, fleet=fleet)
 
 
 def render_report_table(page: TablePage, *, at: datetime, tool: str) -> bytes:

@@ -12,10 +12,10 @@ from reconciler.render.html.model import Column, Drawing, Label, Paint, Rect, Ro
 from reconciler.status.model import TableStatus
 
 _TOP: Final = 18.0
-_BARS: Final = 150.0
-_HEIGHT: Final = 200.0
-#: the share of a class's room that bars take
-_FILLED: Final = 0.72
+_BARS: Final = 130.0
+_HEIGHT: Final = 180.0
+#: the share of a class's room that the bars of one and of two series take
+_FILLED: Final = (0.4, 0.64)
 
 
 def draw_file_sizes(plan: TablePlan, status: TableStatus | None) -> Drawing | None:
@@ -43,12 +43,13 @@ def _draw(
         series.append(("after", after))
     most = max(max(counts, default=0) for _, counts in series) or 1
     room = 100 / len(ends)
-    width = room * _FILLED / len(series)
+    filled = _FILLED[len(series) - 1]
+    width = room * filled / len(series)
     names = [_name_class(ends, place) for place in range(len(ends))]
     rects, labels = [], []
     for nth, (paint, counts) in enumerate(series):
         for place, count in enumerate(counts):
-            x = place * room + room * (1 - _FILLED) / 2 + nth * width
+            x = place * room + room * (1 - filled) / 2 + nth * width
             height = _BARS * count / most
             hint = f"{names[place]}: {words.format_count(count, 'file')}"
             top = _TOP + _BARS - height
@@ -59,9 +60,9 @@ def _draw(
     for place, end in enumerate(ends[:-1], start=1):
         text = words.format_size(end or 0)
         labels.append(Label(x=place * room, y=_TOP + _BARS + 18, text=text, anchor="middle"))
-    legend: list[tuple[Paint, str]] = [("before", "today")]
+    legend: list[tuple[Paint, str]] = []
     if after is not None:
-        legend.append(("after", then))
+        legend = [("before", "today"), ("after", then)]
     return Drawing(
         name="sizes",
         title="Base files by size",

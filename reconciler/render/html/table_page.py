@@ -19,12 +19,12 @@ from reconciler.render.html.model import Fact, Notice, StepView, TablePage, Tone
 from reconciler.render.html.query_reads import show_queries
 from reconciler.render.html.removals import list_reasons, show_removals
 from reconciler.render.html.size_chart import draw_file_sizes
-from reconciler.render.html.time_line import draw_time_line
+from reconciler.render.html.time_line import draw_time_line, list_savepoints
 from reconciler.render.plan_steps import step_lines
 from reconciler.render.terminal import Terminal
 from reconciler.spec.model import Clustering
 from reconciler.state.model import TableState
-from reconciler.status.conditions import TableCondition, format_age
+from reconciler.status.conditions import TableCondition
 from reconciler.status.model import TableStatus
 
 #: a terminal in which no line is divided
@@ -33,6 +33,8 @@ _INDENT: Final = 6
 _TONES: Final[dict[str, Tone]] = {"+": "good", "~": "warn", "-": "warn", "!": "bad"}
 _TABLE_TYPES: Final = {"COPY_ON_WRITE": "copy-on-write", "MERGE_ON_READ": "merge-on-read"}
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_GAP: Final = re.compile(r"( {2,})")
+_HYPHEN_MINUS: Final = re.compile(r"(?<= )-(?=\d)")
 _LAYOUT_NOTE: Final = (
     "Each bar is a base file, from its least to its greatest value; files that share a value lie "
     "below each other. Less depth means that a query opens fewer files."
@@ -56,8 +58,9 @@ def build_table_page(
     """
     if plan.error is not None:
         return TablePage(
-            name=plan.name, anchor=anchor, path=plan.path, kind="", error=plan.error,
+            name=plan.name, anchor=anchor, path=plan.path, kind="",
             badges=(Notice(label="Unreadable", text=plan.error, tone="bad"),),
+            alerts=(Notice(label="The table cannot be read", text=plan.error, tone="bad"),),
         )  # fmt: skip
     layouts = () if state is None else draw_layouts(state, plan, clustering)
     sizes = draw_file_sizes(plan, status)
@@ -70,13 +73,16 @@ def build_table_page(
         badges=tuple(_list_badges(plan, status)),
         effect=_describe_effect(plan),
         costs=_describe_costs(plan, status),
+        alerts=tuple(_list_alerts(plan, status)),
         facts=tuple(_list_facts(plan, status)),
+        differences=tuple(_list_differences(plan)),
         notices=tuple(_list_notices(plan)),
         steps=tuple(_show_steps(plan)),
         drawings=() if sizes is None else (sizes,),
         layouts=layouts,
         layout_note=(_LAYOUT_NOTE + (_ESTIMATED if is_estimated else "")) if layouts else "",
         time_line=draw_time_line(plan, status, state),
+        savepoints=list_savepoints(plan, status),
         removals=show_removals(plan),
         reasons=list_reasons(plan),
         queries=show_queries(plan),
@@ -92,7 +98,7 @@ def describe_condition(condition: TableCondition) -> tuple[str, Tone]:
     ...                                   message=""))
     ('In sync', 'good')
     """
-    text = _CAPITAL.sub(" ", condition.reason).lower().capitalize()
+    text = describe_reason(condition.reason)
     tones: dict[str, Tone] = {"True": "good", "False": "bad", "Unknown": ""}
     tone = tones[condition.status]
     if condition.reason in ("Drifted", "Suspended"):
@@ -100,12 +106,36 @@ def describe_condition(condition: TableCondition) -> tuple[str, Tone]:
     return text, tone
 
 
+def describe_reason(reason: str) -> str:
+    """Return the reason of a condition in words.
+
+    >>> describe_reason("StuckInstant")
+    'Stuck instant'
+    """
+    return capitalize(_CAPITAL.sub(" ", reason).lower())
+
+
+def capitalize(text: str) -> str:
+    """Return a text that begins with a capital, and has others where it had them.
+
+    >>> capitalize("clean refused: minRetention")
+    'Clean refused: minRetention'
+    """
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def describe_plan_effect(plan: Plan) -> str:
+    """Return what applying a plan does, with real minus signs."""
+    text = plan_text.describe_effect(plan_summary.count_totals(plan))
+    return _HYPHEN_MINUS.sub("\N{MINUS SIGN}", text)
+
+
 def _describe_kind(plan: TablePlan) -> str:
     observed = plan.observed
     if observed is None:
         return ""
     kind = _TABLE_TYPES.get(observed.table_type, observed.table_type)
-    return f"{kind}, version {observed.table_version}"
+    return f"{kind}, table version {observed.table_version}"
 
 
 def _list_badges(plan: TablePlan, status: TableStatus | None) -> Iterator[Notice]:
@@ -127,10 +157,9 @@ def _list_badges(plan: TablePlan, status: TableStatus | None) -> Iterator[Notice
 
 
 def _describe_effect(plan: TablePlan) -> str:
-    whole = Plan(created_at="", tool="", tables=(plan,))
-    text = plan_text.describe_effect(plan_summary.count_totals(whole))
+    text = describe_plan_effect(Plan(created_at="", tool="", tables=(plan,)))
     if plan_summary.table_verdict(plan) == "unchanged":
-        return f"{text} {plan_summary.explain_unchanged(plan).capitalize()}."
+        return f"{text} {capitalize(plan_summary.explain_unchanged(plan))}."
     return text
 
 
@@ -177,13 +206,15 @@ def _list_times(plan: TablePlan, status: TableStatus | None) -> Iterator[Fact]:
     reach = words.format_time_between(start, last)
     if start is not None:
         since = f"since {words.format_instant(start)}"
+        if start == last:
+            reach, since = "newest only", "no time travel"
         yield Fact(label="Readable", value=reach or "all", note=since)
     if last is not None:
         yield _date_fact("Last commit", last)
     if status is not None and (apply := status.last_apply) is not None:
         yield _date_fact("Last apply", apply.instant, f" by {apply.actor}" if apply.actor else "")
     if status is not None and status.oldest_pending_age_seconds is not None:
-        age = format_age(status.oldest_pending_age_seconds)
+        age = words.format_duration(status.oldest_pending_age_seconds)
         yield Fact(label="Oldest pending", value=age, tone="warn")
 
 
@@ -192,22 +223,45 @@ def _date_fact(label: str, instant: str, more: str = "") -> Fact:
     return Fact(label=label, value=day, note=f"{time}{more}".strip())
 
 
-def _list_notices(plan: TablePlan) -> Iterator[Notice]:
+def _list_alerts(plan: TablePlan, status: TableStatus | None) -> Iterator[Notice]:
+    """Yield what is stuck, and what is refused."""
+    healthy = status.condition("Healthy") if status is not None else None
+    stuck = "" if healthy is None or healthy.status == "True" else healthy.message
+    if healthy is not None and stuck:
+        label, tone = describe_condition(healthy)
+        yield Notice(label=label, text=capitalize(stuck), tone=tone)
     for note in plan.refusals:
-        label = f"{words.describe_refused(note.step)}: {note.rule}"
-        yield Notice(label=label.capitalize(), text=note.because, tone="bad")
+        if note.because not in stuck:
+            yield _show_refusal(note)
+
+
+def _show_refusal(note: Note) -> Notice:
+    if note.rule == "suspend":
+        return Notice(label="Suspended", text=capitalize(note.because), tone="warn")
+    label = f"{capitalize(words.describe_refused(note.step))}: {note.rule}"
+    return Notice(label=label, text=capitalize(note.because), tone="bad")
+
+
+def _list_differences(plan: TablePlan) -> Iterator[Notice]:
     for finding in plan.drift:
         text = f"{describe_difference(finding)}: {finding.because}"
         yield Notice(label=finding.field, text=text, tone="warn")
+
+
+def _list_notices(plan: TablePlan) -> Iterator[Notice]:
+    """Yield warnings, then what is not due although other work is."""
+    quiet = []
+    is_unchanged = plan_summary.table_verdict(plan) == "unchanged"
+    explanation = plan_summary.explain_unchanged(plan) if is_unchanged else ""
     for note in plan.warnings:
-        yield _show_warning(note)
-
-
-def _show_warning(note: Note) -> Notice:
-    is_quiet = note.rule == "nothingToDo"
-    label = "Nothing to do" if is_quiet else note.rule
-    text = note.because.removeprefix("nothing to do: ")
-    return Notice(label=label, text=text, tone="" if is_quiet else "warn")
+        label, text = plan_text.label_warning(note)
+        if is_unchanged and plan_summary.is_explained(note, explanation):
+            continue
+        if label is None:
+            yield Notice(label=note.rule, text=text, tone="warn")
+        else:
+            quiet.append(Notice(label=capitalize(label), text=text))
+    yield from quiet
 
 
 def _show_steps(plan: TablePlan) -> Iterator[StepView]:
@@ -220,6 +274,6 @@ def _show_steps(plan: TablePlan) -> Iterator[StepView]:
         yield StepView(
             kind=kind,
             summary=summary,
-            details=tuple(line[_INDENT:].rstrip() for line in details),
+            details=tuple(tuple(_GAP.split(line[_INDENT:].rstrip())) for line in details),
             tone="bad" if is_refused else _TONES.get(sign, ""),
         )

@@ -21,6 +21,8 @@ _MARK: Final = 0.45
 #: room at both ends, per cent
 _EDGE: Final = 1.0
 _MAX_MARKS: Final = 400
+#: commits in the table of the drawing
+_MAX_ROWS: Final = 100
 #: below it the ends of the line have seconds
 _SHORT: Final = timedelta(hours=1)
 
@@ -33,7 +35,8 @@ def draw_time_line(
     None if no instant of the table is a time.
     """
     marks = _collect_marks(plan, status, state)
-    times = [time for _, _, instant, _ in marks if (time := parse_instant(instant)) is not None]
+    shown = [instant for _, _, instant, _ in marks] + [start for _, start, _ in _list_windows(plan)]
+    times = [time for instant in shown if (time := parse_instant(instant)) is not None]
     if not times:
         return None
     scale = _TimeScale(min(times), max(times))
@@ -44,13 +47,14 @@ def draw_time_line(
         lane = [(instant, hint) for name, _, instant, hint in marks if name == title]
         if not lane:
             continue
-        labels.append(Label(x=0, y=height + 10, text=f"{title} ({words.format_number(len(lane))})"))
+        labels.append(Label(x=0, y=height + 10, text=_name_lane(title, lane)))
         rects += _mark_instants(lane, scale, height + 18, paint)
         height += _ROW
     for title, start, paint in _list_windows(plan):
         rects.append(_draw_window(start, scale, height + 18, paint))
-        reach = f"{title}: back to {words.format_instant(start)}"
-        labels.append(Label(x=0, y=height + 10, text=reach))
+        labels.append(
+            Label(x=0, y=height + 10, text=f"{title}: {_describe_window(plan, start, scale)}")
+        )
         height += _ROW
     labels += scale.list_ends(height + 16)
     return Drawing(
@@ -61,8 +65,23 @@ def draw_time_line(
         rects=tuple(rects),
         labels=tuple(labels),
         guides=(height,),
-        rows=_make_rows(status, plan),
+        rows=_list_instants(plan, marks, scale),
     )
+
+
+def _name_lane(title: str, lane: list[tuple[str, str]]) -> str:
+    """Return the title with the number of instants, or with the only one if it is remarkable."""
+    if len(lane) == 1 and title == "Pending":
+        return f"{title}: {lane[0][1]}"
+    return f"{title} ({words.format_number(len(lane))})"
+
+
+def _describe_window(plan: TablePlan, start: str, scale: _TimeScale) -> str:
+    last = plan.observed.last_completed if plan.observed is not None else None
+    if start == last:
+        return "only the newest commit"
+    reach = words.format_time_between(start, last)
+    return f"back to {scale.format(start)}" + (f", {reach}" if reach else "")
 
 
 #: rows of the drawing, from top to bottom
@@ -71,6 +90,9 @@ _LANES: Final[tuple[tuple[str, Paint], ...]] = (
     ("Pending", "pending"),
     ("Savepoints", "savepoint"),
 )
+
+
+_SINGULAR: Final = {"Commits": "Commit", "Pending": "Pending", "Savepoints": "Savepoint"}
 
 
 class _TimeScale:
@@ -86,10 +108,18 @@ class _TimeScale:
         return _EDGE + min(max(share, 0.0), 1.0) * (100 - 2 * _EDGE)
 
     def list_ends(self, y: float) -> Iterator[Label]:
-        style = "%Y-%m-%d %H:%M" if self.span > _SHORT else "%Y-%m-%d %H:%M:%S"
-        yield Label(x=0, y=y, text=f"{self.first:{style}}")
+        yield Label(x=0, y=y, text=f"{self.first:{self._style}}")
         if self.last != self.first:
-            yield Label(x=100, y=y, text=f"{self.last:{style}}", anchor="end")
+            yield Label(x=100, y=y, text=f"{self.last:{self._style}}", anchor="end")
+
+    def format(self, instant: str) -> str:
+        """Return an instant with as many digits as tell it from others of the drawing."""
+        time = parse_instant(instant)
+        return words.format_instant(instant) if time is None else f"{time:{self._style}}"
+
+    @property
+    def _style(self) -> str:
+        return "%Y-%m-%d %H:%M" if self.span > _SHORT else "%Y-%m-%d %H:%M:%S"
 
 
 def _collect_marks(
@@ -153,7 +183,31 @@ def _describe(plan: TablePlan) -> str:
     return f"{'; '.join([*windows, pins])}."
 
 
-def _make_rows(status: TableStatus | None, plan: TablePlan) -> Rows | None:
+def _list_instants(
+    plan: TablePlan, marks: list[tuple[str, Paint, str, str]], scale: _TimeScale
+) -> Rows:
+    """Return what the drawing shows: the windows, what is pending and pinned, then commits."""
+    rows = [
+        (title, scale.format(start), _describe_window(plan, start, scale))
+        for title, start, _ in _list_windows(plan)
+    ]
+    commits = [one for one in marks if one[0] == "Commits"]
+    named = [one for one in marks if one[0] != "Commits"]
+    shown = commits[:: -(-len(commits) // _MAX_ROWS) or 1]
+    rows += [
+        (_SINGULAR[lane], scale.format(instant), hint) for lane, _, instant, hint in named + shown
+    ]
+    rest = len(commits) - len(shown)
+    return Rows(
+        caption="Readable times and instants",
+        columns=(Column(title="What"), Column(title="Time"), Column(title="Detail")),
+        rows=tuple(rows),
+        note=f"{words.format_count(rest, 'other commit')} between these." if rest else "",
+    )
+
+
+def list_savepoints(plan: TablePlan, status: TableStatus | None) -> Rows | None:
+    """Return the savepoints with what each pins; None without savepoints."""
     if status is not None:
         rows = [
             (
@@ -175,10 +229,16 @@ def _make_rows(status: TableStatus | None, plan: TablePlan) -> Rows | None:
         Column(title="Savepoint of"),
         Column(title="Name"),
         Column(title="Made by"),
-        Column(title="Pins, besides newest files", is_number=True),
-        Column(title="A clean would free without it", is_number=True),
+        Column(title="Pins", is_number=True),
+        Column(title="Freed without it", is_number=True),
     )
-    return Rows(caption="Savepoints and what each pins", columns=columns, rows=tuple(rows))
+    return Rows(
+        caption="Savepoints and what each pins",
+        columns=columns,
+        rows=tuple(rows),
+        note="Pins: files besides those of the newest file slices. Freed without it: what a clean "
+        "by the declared retention would remove if only this savepoint were gone.",
+    )
 
 
 def _format_amount(files: int, size: int) -> str:

@@ -71,34 +71,70 @@
       if (typeof a === "number" && typeof b === "number") return a - b;
       return String(a) < String(b) ? -1 : String(a) > String(b) ? 1 : 0;
     };
+    const find = document.getElementById("fleet-find");
+    const show = document.getElementById("fleet-show");
+    const sorter = document.getElementById("fleet-sort");
+    const shown = document.getElementById("fleet-count");
+    const announced = document.getElementById("fleet-order");
+    const first = (head) => (head.classList.contains("n") ? "descending" : "ascending");
+    const sortBy = (place, direction) => {
+      const head = heads[place];
+      heads.forEach((one) => one.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", direction);
+      const sign = direction === "ascending" ? 1 : -1;
+      const keyed = rows.map((row, nth) => [order(row, place), nth, row]);
+      keyed.sort((a, b) => sign * compare(a[0], b[0]) || a[1] - b[1]);
+      body.append(...keyed.map((one) => one[2]));
+      sorter.value = String(place);
+      announced.textContent = `Sorted by ${head.textContent.trim()}, ${direction}`;
+    };
     heads.forEach((head, place) => {
+      const option = document.createElement("option");
+      option.value = String(place);
+      option.textContent = head.textContent.trim();
+      sorter.append(option);
+      if (head.hasAttribute("aria-sort")) sorter.value = option.value;
       head.querySelector("button").addEventListener("click", () => {
-        const sorted = head.getAttribute("aria-sort");
-        const isNumber = head.classList.contains("n");
-        const first = isNumber ? "descending" : "ascending";
-        const second = isNumber ? "ascending" : "descending";
-        const next = sorted === first ? second : first;
-        heads.forEach((one) => one.removeAttribute("aria-sort"));
-        head.setAttribute("aria-sort", next);
-        const sign = next === "ascending" ? 1 : -1;
-        const keyed = rows.map((row, nth) => [order(row, place), nth, row]);
-        keyed.sort((a, b) => sign * compare(a[0], b[0]) || a[1] - b[1]);
-        body.append(...keyed.map((one) => one[2]));
+        const opposite = head.getAttribute("aria-sort") === "ascending" ? "descending" : "ascending";
+        sortBy(place, head.hasAttribute("aria-sort") ? opposite : first(head));
       });
     });
-    const find = document.getElementById("fleet-find");
-    const shown = document.getElementById("fleet-count");
-    find.disabled = false;
-    find.addEventListener("input", () => {
+    sorter.addEventListener("change", () => sortBy(Number(sorter.value), first(heads[sorter.value])));
+
+    // states and health that some table has, the worst first
+    for (const place of [2, 1]) {
+      const group = document.createElement("optgroup");
+      group.label = heads[place].textContent.trim();
+      const counts = new Map();
+      [...rows].sort((a, b) => compare(order(a, place), order(b, place))).forEach((row) => {
+        const text = row.cells[place].textContent;
+        counts.set(text, (counts.get(text) || 0) + 1);
+      });
+      counts.forEach((number, text) => {
+        const option = document.createElement("option");
+        option.value = `${place} ${text}`;
+        option.textContent = `${text} (${number})`;
+        group.append(option);
+      });
+      show.append(group);
+    }
+    const filter = () => {
       const wanted = find.value.trim().toLowerCase();
+      const place = Number(show.value.split(" ")[0]);
+      const state = show.value.slice(2);
       let left = 0;
       for (const row of rows) {
-        row.hidden = !row.textContent.toLowerCase().includes(wanted);
+        const isNamed = row.cells[0].textContent.toLowerCase().includes(wanted);
+        row.hidden = !isNamed || (place > 0 && row.cells[place].textContent !== state);
         if (!row.hidden) left += 1;
       }
       shown.textContent = left === rows.length
         ? count(left, "table") : `${count(left, "table")} of ${rows.length}`;
-    });
+    };
+    for (const one of [find, show, sorter]) one.disabled = false;
+    find.addEventListener("input", filter);
+    show.addEventListener("change", filter);
+    filter();
   };
 
   // --- the files of a table: rows are made for what is seen ---
@@ -119,6 +155,7 @@
     let texts = null;
     const hint = details.firstElementChild;
 
+    if (data.partitions.every((path) => path === "")) section.classList.add("flat");
     const partition = (row) => data.partitions[data.partition[row]];
     const haystack = () => {
       texts ??= data.name.map((name, row) => `${partition(row)}/${name}`.toLowerCase());
@@ -133,7 +170,7 @@
       if (place === chosen) made.className = "on";
       made.append(
         cell(data.name[row]),
-        cell(partition(row) || "(root)", "wide"),
+        cell(partition(row) || "(root)", "wide partition"),
         cell(data.kinds[data.kind[row]], "wide"),
         cell(formatSize(data.size[row]), "n"),
         cell(data.fates[data.fate[row]], `f${data.fate[row]}`),
@@ -267,6 +304,6 @@
   window.addEventListener("hashchange", openTarget);
   if (location.hash) openTarget();
   window.addEventListener("beforeprint", () => {
-    for (const one of document.querySelectorAll("details")) one.open = true;
+    for (const one of document.querySelectorAll(".fold")) one.open = true;
   });
 })();

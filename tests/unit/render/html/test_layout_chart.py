@@ -69,7 +69,7 @@ def test_a_clustering_divides_the_values_into_parts_with_equally_many_rows():
         place[:2] for place in places(drawing, "after")
     ]
     assert drawing.description == (
-        "today: 4 files, up to 4 share a value; after, estimated: 4 files, up to 1 share a value."
+        "today: 4 files that share a value; after, estimated: 4 files without overlap."
     )
 
 
@@ -86,6 +86,19 @@ def test_files_without_statistics_are_not_drawn():
     [drawing] = draw(state, TablePlan(name="t", path="/t", spec={}, spec_digest=""))
 
     assert 3 == len(drawing.rects)
+
+
+def test_one_file_overlaps_nothing():
+    [drawing] = draw(observed([0, 0, 0, 0], [100, 100, 100, 100]), clustered(1))
+
+    assert drawing.description == "today: 4 files that share a value; after, estimated: 1 file."
+
+
+def test_ends_of_fractions_have_six_digits():
+    state = observed([0.01883280208, 1.0, 2.0, 3.0], [1.5, 2.5, 999.997049, 3.5], pa.float64())
+    [drawing] = draw(state, TablePlan(name="t", path="/t", spec={}, spec_digest=""))
+
+    assert ["0.0188328", "999.997"] == [label.text for label in drawing.labels[1:]]
 
 
 def test_texts_have_their_order():

@@ -24,9 +24,10 @@ from reconciler.render.html.page_names import name_pages
 from reconciler.render.html.query_reads import show_queries
 from reconciler.render.html.removals import list_reasons, show_removals
 from reconciler.render.html.table_page import build_table_page
-from reconciler.render.html.time_line import draw_time_line
+from reconciler.render.html.time_line import draw_time_line, list_savepoints
 from reconciler.spec.model import Concurrency, Lock, Policy, Retention, TableSpec
 from reconciler.state.model import Savepoint
+from reconciler.status.conditions import TableCondition
 from reconciler.status.model import StorageCosts
 from reconciler.status.table import table_status
 from reconciler.status.table_survey import TableSurvey
@@ -215,7 +216,10 @@ def test_the_time_line_shows_the_window_before_and_after_and_savepoints():
     assert [25.5] == [
         pytest.approx(r.x + r.width / 2) for r in drawn.rects if r.paint == "savepoint"
     ]
-    assert drawn.rows.rows[0][3] == "1 file, 10 bytes"
+    assert list_savepoints(one.plan, one.status).rows[0][3] == "1 file, 10 bytes"
+    assert ["Readable today", "Readable after the plan", "Savepoint", "Commit"] == list(
+        dict.fromkeys(row[0] for row in drawn.rows.rows)
+    )
 
 
 def test_a_table_without_times_has_no_time_line():
@@ -255,7 +259,75 @@ def test_the_table_of_tables_adds_up_and_sorts_by_what_cells_mean():
     assert ["1 of 2", "2 of 2", "80 bytes", "100 %", "30 bytes"] == [
         fact.value for fact in fleet.facts
     ]
+    assert ["1 drifted", "all tables"] == [fact.note for fact in fleet.facts[:2]]
     assert [60.0, 20.0] == [row.cells[2].order for row in fleet.rows]
+
+
+def stuck(one):
+    """The table with a write that nobody finishes."""
+    condition = TableCondition(
+        type="Healthy", status="False", reason="StuckInstant", message="commit 1 is stuck"
+    )
+    synced = one.status.condition("Synced")
+    return replace(one, status=replace(one.status, conditions=(synced, condition)))
+
+
+def test_the_first_screen_says_what_is_stuck_and_what_is_refused():
+    one = stuck(survey(upserts(5)))
+    note = Note("maxFilesRemoved", "too many", "clean")
+    plan = replace(one.plan, refusals=(note, Note("pendingRestore", "commit 1")))
+    page = build_table_page(plan, anchor="t", status=one.status)
+
+    assert [
+        ("Stuck instant", "Commit 1 is stuck"),
+        ("Clean refused: maxFilesRemoved", "Too many"),
+    ] == [(alert.label, alert.text) for alert in page.alerts]
+
+
+def test_tables_that_need_somebody_come_first():
+    late, good = stuck(survey(upserts(2), name="z")), survey(upserts(2), name="a")
+    rows = [pages.build_surveyed_row(one, "#x") for one in (good, late)]
+    fleet = pages.build_fleet(rows)
+
+    assert ["z", "a"] == [row.name for row in fleet.rows]
+    assert fleet.title == "1 of 2 tables needs attention"
+    assert fleet.facts[1].note == "1 stuck instant"
+    assert pages.build_fleet(rows[:1]).title == "1 table, nothing stuck or blocked"
+
+
+def test_a_plan_that_only_clusters_says_what_is_not_cleaned():
+    one = survey(upserts(5))
+    note = Note("nothingToDo", "nothing to do: no file slice exceeds 9 commits")
+    page = build_table_page(replace(one.plan, warnings=(note,)), anchor="t", status=one.status)
+
+    assert [("Nothing to clean", "no file slice exceeds 9 commits")] == [
+        (notice.label, notice.text) for notice in page.notices
+    ]
+
+
+def test_a_table_without_a_step_says_once_why():
+    one = survey(upserts(2), keep=9)
+    page = plan_page(one)
+
+    assert "retention keeps 9" in page
+    assert 1 == page.count("retention keeps 9")
+
+
+def test_times_of_a_short_time_line_have_seconds_and_a_saved_plan_its_windows():
+    plan = survey(upserts(5)).plan
+    before, after, last = (f"202401010000{second:02d}000" for second in (10, 20, 30))
+    plan = replace(
+        plan,
+        impact=replace(plan.impact, earliest_readable_before=before, earliest_readable_after=after),
+        observed=replace(plan.observed, last_completed=last),
+    )
+    drawn = draw_time_line(plan, None, None)
+
+    assert [
+        "Readable today: back to 2024-01-01 00:00:10, 20 seconds",
+        "Readable after the plan: back to 2024-01-01 00:00:20, 10 seconds",
+    ] == [label.text for label in drawn.labels if label.text.startswith("Readable")]
+    assert [98.0, 49.0] == [round(r.width, 1) for r in drawn.rects if r.width > 1]
 
 
 def test_pages_have_distinct_names_on_any_file_system():
@@ -278,4 +350,4 @@ def test_pages_speak_of_money_where_an_environment_has_prices():
 
     assert f">{describe_storage(storage)[:1].upper()}{describe_storage(storage)[1:]}.<" in page
     assert [True, False] == ["EUR" in cell for cell in cells]
-    assert "A month" not in plan_page(free, survey(upserts(2)))
+    assert "Cost a month" not in plan_page(free, survey(upserts(2)))
