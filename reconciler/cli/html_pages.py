@@ -51,7 +51,7 @@ def make_plan_page(
     from reconciler.plans.plan import Plan  # noqa: PLC0415
     from reconciler.render.html import page_names, pages  # noqa: PLC0415 (slow to import)
 
-    anchors = page_names.name_pages(spec.name for spec in selected.tables)
+    anchors = page_names.name_anchors(spec.name for spec in selected.tables)
 
     def show(survey: TableSurvey) -> Any:
         anchor = anchors[survey.spec.name]
@@ -77,7 +77,7 @@ def make_status_page(
     from reconciler import runtime  # noqa: PLC0415
     from reconciler.render.html import page_names, pages  # noqa: PLC0415 (slow to import)
 
-    anchors = page_names.name_pages(spec.name for spec in selected.tables)
+    anchors = page_names.name_anchors(spec.name for spec in selected.tables)
 
     def show(survey: TableSurvey) -> Any:
         anchor = anchors[survey.spec.name]

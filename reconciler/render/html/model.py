@@ -163,7 +163,8 @@ class FileList:
 class TablePage:
     """All that a page says of one table. ``anchor``: its name in links.
 
-    ``alerts``: what somebody must look into; ``differences``: from the spec.
+    ``effect``: what an apply does. ``summary``: that, or why there is nothing to apply. ``alerts``:
+    what somebody must look into. ``differences``: from the spec.
     """
 
     name: str
@@ -172,6 +173,7 @@ class TablePage:
     kind: str
     badges: tuple[Notice, ...] = ()
     effect: str = ""
+    summary: str = ""
     costs: str = ""
     alerts: tuple[Notice, ...] = ()
     facts: tuple[Fact, ...] = ()

@@ -11,7 +11,7 @@ from reconciler.render.costs import describe_costs
 from reconciler.render.html.documents import render_document
 from reconciler.render.html.fleet import build_fleet, build_fleet_row
 from reconciler.render.html.model import Fleet, FleetRow, PageHead, TablePage
-from reconciler.render.html.page_names import name_pages
+from reconciler.render.html.page_names import name_anchors
 from reconciler.render.html.table_page import build_table_page, capitalize, describe_plan_effect
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def render_plan_page(
 
 def render_saved_plan(plan: Plan, *, environment: str | None = None) -> bytes:
     """Return the document of a saved plan: what it holds itself, because no table is read."""
-    anchors = name_pages(table.name for table in plan.tables)
+    anchors = name_anchors(table.name for table in plan.tables)
     verdicts = get_args(plan_summary.TableVerdict)
     ordered = [table for one in verdicts for table in plan_summary.tables_by_size(plan, one)]
     tables = [build_table_page(table, anchor=anchors[table.name]) for table in ordered]

@@ -58,7 +58,7 @@ def _draw(
                 text = words.format_number(count)
                 labels.append(Label(x=x + width / 2, y=top - 5, text=text, anchor="middle"))
     for place, end in enumerate(ends[:-1], start=1):
-        text = words.format_size(end or 0)
+        text = words.format_size(end or 0).replace(".0 ", " ")
         labels.append(Label(x=place * room, y=_TOP + _BARS + 18, text=text, anchor="middle"))
     legend: list[tuple[Paint, str]] = []
     if after is not None:

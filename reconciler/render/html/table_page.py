@@ -9,7 +9,7 @@ from typing import Final
 from reconciler.plans.added_bytes import estimate_bytes_added
 from reconciler.plans.model import Note, TablePlan
 from reconciler.plans.plan import Plan
-from reconciler.plans.refused_steps import find_refusals
+from reconciler.plans.refused_steps import find_refusals, list_applied_steps
 from reconciler.render import plan_summary, plan_text, words
 from reconciler.render.costs import describe_costs, describe_storage
 from reconciler.render.drift import describe_difference
@@ -58,22 +58,26 @@ def build_table_page(
     """
     if plan.error is not None:
         return TablePage(
-            name=plan.name, anchor=anchor, path=plan.path, kind="",
+            name=plan.name, anchor=anchor, path=plan.path, kind="", summary=plan.error,
             badges=(Notice(label="Unreadable", text=plan.error, tone="bad"),),
             alerts=(Notice(label="The table cannot be read", text=plan.error, tone="bad"),),
         )  # fmt: skip
     layouts = () if state is None else draw_layouts(state, plan, clustering)
     sizes = draw_file_sizes(plan, status)
     is_estimated = plan.layout is not None
+    alerts = tuple(_list_alerts(plan, status))
+    effect = _describe_effect(plan)
+    is_stopped = bool(plan.refusals) and not list_applied_steps(plan)
     return TablePage(
         name=plan.name,
         anchor=anchor,
         path=plan.path,
         kind=_describe_kind(plan),
         badges=tuple(_list_badges(plan, status)),
-        effect=_describe_effect(plan),
+        effect=effect,
+        summary=alerts[0].text if is_stopped and alerts else effect,
         costs=_describe_costs(plan, status),
-        alerts=tuple(_list_alerts(plan, status)),
+        alerts=alerts,
         facts=tuple(_list_facts(plan, status)),
         differences=tuple(_list_differences(plan)),
         notices=tuple(_list_notices(plan)),

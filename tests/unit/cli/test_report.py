@@ -110,7 +110,7 @@ def test_a_status_is_a_page_of_all_tables(specs, tmp_path, capsys):
 
     assert "" == capsys.readouterr().out
     assert re.findall(r'<details class="table fold" id="([^"]*)">', page) == [
-        "gone",
-        "sales.orders",
+        "table:gone",
+        "table:sales.orders",
     ]
     assert 'class="file-data"' not in page, "no list of files"

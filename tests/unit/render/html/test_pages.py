@@ -20,7 +20,7 @@ from reconciler.plans.unreadable_table import make_unreadable_plan
 from reconciler.render.costs import describe_storage
 from reconciler.render.html import pages
 from reconciler.render.html.file_list import FATES, list_files
-from reconciler.render.html.page_names import name_pages
+from reconciler.render.html.page_names import name_anchors, name_pages
 from reconciler.render.html.query_reads import show_queries
 from reconciler.render.html.removals import list_reasons, show_removals
 from reconciler.render.html.table_page import build_table_page
@@ -57,8 +57,9 @@ def saved(state, hour, *names):
 
 def plan_page(*surveys):
     plan = Plan(created_at=NOW.isoformat(), tool="t 1", tables=tuple(s.plan for s in surveys))
-    shown = [pages.build_surveyed_page(one, f"a{n}") for n, one in enumerate(surveys)]
-    rows = [pages.build_surveyed_row(one, f"#a{n}") for n, one in enumerate(surveys)]
+    anchors = name_anchors(one.plan.name for one in surveys)
+    shown = [pages.build_surveyed_page(one, anchors[one.plan.name]) for one in surveys]
+    rows = [pages.build_surveyed_row(one, f"#{anchors[one.plan.name]}") for one in surveys]
     return pages.render_plan_page(plan, shown, rows).decode()
 
 
@@ -124,7 +125,8 @@ def test_the_same_plan_gives_the_same_bytes():
 
 
 def test_ids_of_a_page_of_many_tables_are_distinct():
-    page = plan_page(survey(upserts(5)), survey(upserts(4), name="u"))
+    names = ("t", "t-sizes-h", "T", "content", "fleet", "theme", "tables-h")
+    page = plan_page(*(survey(upserts(5), name=name) for name in names))
     ids = [attrs["id"] for _, attrs in Elements(page).found if "id" in attrs]
     named = [name for _, attrs in Elements(page).found
              for name in attrs.get("aria-labelledby", "").split()]  # fmt: skip
@@ -331,10 +333,12 @@ def test_times_of_a_short_time_line_have_seconds_and_a_saved_plan_its_windows():
 
 
 def test_pages_have_distinct_names_on_any_file_system():
-    tables = ["a.b", "A.b", "a/b", "a b", "..", "", "\u00e9", "x" * 300, "x" * 301]
+    tables = ["a.b", "A.b", "a/b", "a b", "..", "", "\u00e9", "x" * 300, "x" * 301, "aux", "nul.x"]
+    tables += name_pages(tables).values()
     names = list(name_pages(tables).values())
 
-    assert len(tables) == len({name.lower() for name in names})
+    assert len(set(tables)) == len({name.lower() for name in names})
+    assert not {"aux", "nul"} & {name.partition(".")[0] for name in names}
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,90}", name) for name in names)
 
 
