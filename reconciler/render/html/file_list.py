@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.arrays import Codes, Integers, Mask, to_arrow, to_numpy
-from reconciler.hudi.files.table_files import find_rows
+from reconciler.hudi.files.table_files import FileKind, find_rows
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.timeline.instant import WRITES
 from reconciler.plans.columns import rank_values, replace_rows
 from reconciler.plans.model import (
@@ -32,7 +33,9 @@ from reconciler.plans.refused_steps import list_applied_steps
 from reconciler.plans.rewrites import Rewrites
 from reconciler.render import words
 from reconciler.render.html.model import FileList
+from reconciler.state.current_files import mark_read_files
 from reconciler.state.model import TableState
+from reconciler.status.orphans import OrphanStatus
 
 #: what becomes of a file, in the order of the codes
 FATES: Final = (
@@ -48,10 +51,13 @@ FATES: Final = (
 _CURRENT, _REWRITTEN, _REMOVED, _KEPT, _OLDER, _ORPHAN, _ROLLED_BACK, _UNCOMMITTED = range(
     len(FATES)
 )
+_SEEN: Final = "no write knows it, and it stays; readers may see it"
+_UNSEEN: Final = "no write knows it, and no reader sees it; it stays"
 #: characters that must not stand in a script element
 _UNSAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 _INVISIBLE: Final = (
-    "[\\x00-\\x1f\\x7f-\\x{9f}\\x{200b}-\\x{200f}\\x{2028}-\\x{202e}\\x{2060}-\\x{2069}]"
+    "[\\x00-\\x1f\\x7f-\\x{9f}\\x{61c}\\x{200b}-\\x{200f}\\x{2028}-\\x{202e}\\x{2060}-\\x{2069}"
+    "\\x{feff}\\x{fff9}-\\x{fffb}]"
 )
 
 
@@ -71,17 +77,19 @@ class _Marked:
         return pc.binary_join_element_wise(self.partition, self.name, "/")
 
 
-def list_files(plan: TablePlan, state: TableState | None) -> FileList | None:
+def list_files(
+    plan: TablePlan, state: TableState | None, orphans: OrphanStatus | None = None
+) -> FileList | None:
     """Return all files of the table, or those that the plan names if the state is unknown.
 
-    None if there are none.
+    ``orphans``: those that stay are marked, too. None if there are no files.
     """
-    marked = list(_list_marked(plan))
+    marked = [*_mark_known_orphans(orphans), *_list_marked(plan)]
     if state is None:
         named = [(one, np.full(len(one.name), one.fate, np.int8)) for one in marked]
         return _encode(named, "Only the files that the plan names: a saved plan has no others.")
-    files, view = state.files, state.view
-    fate = np.where(view.is_current[view.row_slice], _CURRENT, _OLDER).astype(np.int8)
+    files = state.files
+    fate = np.where(mark_read_files(state.view), _CURRENT, _OLDER).astype(np.int8)
     fate[_is_uncommitted(state)] = _UNCOMMITTED
     because = np.full(len(files), "", object)
     strays: list[tuple[_Marked, Any]] = []
@@ -107,12 +115,32 @@ def list_files(plan: TablePlan, state: TableState | None) -> FileList | None:
 
 
 def _is_uncommitted(state: TableState) -> Mask:
-    """Return per file whether the write in its name is pending."""
+    """Return per file whether its write is pending.
+
+    Names of log files of version 6 tell their base file's write, not their own.
+    """
     files = state.files
     pending = {instant.requested for instant in state.timeline.pending(WRITES)}
     is_pending = np.array([instant in pending for instant in files.instants], np.bool_)
     found: Mask = is_pending[files.instant] if len(files) else np.zeros(0, np.bool_)
+    if state.table_version < LOGS_BY_COMPLETION:
+        found = found & (files.kind != FileKind.LOG)
     return found
+
+
+def _mark_known_orphans(orphans: OrphanStatus | None) -> Iterable[_Marked]:
+    """Yield the files that no write knows, whether the plan removes them or not."""
+    if orphans is None or not orphans.listed:
+        return
+    files = orphans.listed
+    yield _Marked(
+        pa.array([file.partition for file in files], pa.string()),
+        pa.array([file.name for file in files], pa.string()),
+        np.array([file.bytes for file in files], np.int64),
+        np.array([FILE_KINDS.index(file.kind) for file in files], np.int8),
+        _ORPHAN,
+        pa.array([_UNSEEN if file.is_removable else _SEEN for file in files], pa.string()),
+    )
 
 
 def _list_marked(plan: TablePlan) -> Iterable[_Marked]:

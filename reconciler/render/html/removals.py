@@ -25,7 +25,7 @@ _MAX_REASONS: Final = 12
 _MEANINGS: Final[dict[Paint, str]] = {
     "retention": "past retention",
     "replaced": "replaced",
-    "orphan": "known to no write",
+    "orphan": "orphan files",
     "deleted": "deleted partitions, freed by a later clean",
 }
 _PAINTS: Final[dict[str, Paint]] = {"retention": "retention", "replaced": "replaced"}

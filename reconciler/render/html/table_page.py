@@ -62,6 +62,7 @@ def build_table_page(
             badges=(Notice(label="Unreadable", text=plan.error, tone="bad"),),
             alerts=(Notice(label="The table cannot be read", text=plan.error, tone="bad"),),
         )  # fmt: skip
+    orphans = status.orphans if status is not None else None
     layouts = () if state is None else draw_layouts(state, plan, clustering)
     sizes = draw_file_sizes(plan, status)
     is_estimated = plan.layout is not None
@@ -90,7 +91,7 @@ def build_table_page(
         removals=show_removals(plan),
         reasons=list_reasons(plan),
         queries=show_queries(plan),
-        files=list_files(plan, state) if with_files else None,
+        files=list_files(plan, state, orphans) if with_files else None,
     )
 
 

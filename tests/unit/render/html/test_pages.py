@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from reconciler.hudi.timeline.instant import State
+from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.planners.compose import plan_table
 from reconciler.plans.model import Note
 from reconciler.plans.plan import Plan
@@ -29,9 +29,10 @@ from reconciler.spec.model import Concurrency, Lock, Policy, Retention, TableSpe
 from reconciler.state.model import Savepoint
 from reconciler.status.conditions import TableCondition
 from reconciler.status.model import StorageCosts
+from reconciler.status.orphans import OrphanFile, OrphanStatus
 from reconciler.status.table import table_status
 from reconciler.status.table_survey import TableSurvey
-from tests.unit.planners.cow import base, commit, stamp, table, upserts
+from tests.unit.planners.cow import base, commit, log, stamp, table, upserts
 
 NOW = datetime(2024, 1, 2, tzinfo=UTC)
 HOSTILE = "<script>alert(1)</script>'\"&\u202e{{ 7 * 7 }}"
@@ -161,6 +162,40 @@ def test_files_of_pending_writes_are_no_older_versions():
     assert ["older", "current", "uncommitted"] == [
         read_files(list_files(one.plan, one.state))[base("g", hour)][0] for hour in range(3)
     ]
+
+
+def test_log_files_of_version_6_are_named_by_another_write_and_are_current():
+    pending = Instant(stamp(2), Action.COMPACTION, State.REQUESTED, None)
+    names = {"a": [base("g", 0), log("g", 0), log("g", 2)]}
+    state = table(
+        names,
+        [commit(0), commit(1), pending, commit(3)],
+        table_version=6,
+        table_type="MERGE_ON_READ",
+    )
+    found = read_files(list_files(survey(state).plan, state))
+
+    assert found[log("g", 2)][0] == "current"
+
+
+def test_orphans_that_stay_are_no_older_versions():
+    one = survey(upserts(5))
+    name = base("g", 3)
+    orphan = OrphanFile(partition="a", name=name, bytes=10, kind="base", modified_at=None,
+                        is_removable=False)  # fmt: skip
+    known = OrphanStatus(older_than_seconds=1, files=1, bytes=10, listed=(orphan,))
+
+    assert ("orphan", "no write knows it, and it stays; readers may see it") == (
+        read_files(list_files(one.plan, one.state, known))[name]
+    )
+
+
+def test_signs_that_nobody_sees_are_written_out_in_lists_of_files():
+    names = [base(f"g{sign}", 0) for sign in "\u061c\u200b\u202e\u2066\ufeff\ufffa\x07"]
+    one = survey(table({"a": names}, [commit(0)]))
+    shown = read_files(list_files(one.plan, one.state))
+
+    assert all(name.isascii() and name.isprintable() for name in shown)
 
 
 def test_a_saved_plan_lists_the_files_that_it_names():
