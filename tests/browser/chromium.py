@@ -66,7 +66,7 @@ class BrowserPage:
     def find_barriers(self) -> list[str]:
         """Return what axe finds: rule and element of each violation."""
         self.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
-        found = self.page.evaluate("axe.run()")
+        found = self.page.evaluate("axe.run({resultTypes: ['violations']})")
         return [
             f"{violation['id']}: {node['html'][:200]}"
             for violation in found["violations"]
@@ -76,6 +76,14 @@ class BrowserPage:
     def is_too_wide(self) -> bool:
         """Return whether the page must be scrolled sideways."""
         return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+
+    def list_clipped(self) -> list[str]:
+        """Return the parts of the page that must be scrolled sideways."""
+        wide = """[...document.querySelectorAll(".scroll-x")]
+            .filter((part) => part.scrollWidth > part.clientWidth + 1)
+            .map((part) => part.getAttribute("aria-label"))"""
+        found: list[str] = self.page.evaluate(wide)
+        return found
 
     def close(self) -> None:
         self.context.close()
