@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 #: a disk in memory, if the machine has one
 MEMORY = Path("/dev/shm")
@@ -38,6 +39,24 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Let workers report a test that passes once and not three times: the sending takes longer.
+
+    Who asks how long tests took gets all three.
+    """
+    options = item.config.option
+    is_worker = hasattr(item.config, "workerinput")
+    if not is_worker or options.durations is not None or options.xmlpath is not None:
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 @pytest.fixture(scope="session")
