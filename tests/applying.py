@@ -20,6 +20,15 @@ from reconciler.storage.open import open_storage
 from reconciler.transaction.process import Clock, Process
 
 _OF_THE_RUN = ("parallelism", "journal", "on_crash", "on_stop")
+#: the longest wait of an apply that nobody works beside
+_LONGEST_S = 0.01
+
+
+class ImpatientClock(runtime.SystemClock):
+    """Waits a moment where an apply waits for others, which a test in one process has none of."""
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(min(seconds, _LONGEST_S))
 
 
 def admit_and_apply(
@@ -46,6 +55,7 @@ def apply_here(
     process: Process | None = None,
     rewriter: object = None,
     now: datetime | None = None,
+    clock: Clock | None = None,
 ) -> ApplyResult:
     """Apply in this process, without Spark; ``storage`` may break things."""
 
@@ -58,7 +68,7 @@ def apply_here(
         open_storage=opened,
         deleter=LocalDeleter(opened),
         rewriter=rewriter or LocalRewriter(opened),
-        clock=runtime.SystemClock(),
+        clock=clock or runtime.SystemClock(),
         new_token=runtime.new_token,
         process=process or runtime.current_process(),
         now=now,

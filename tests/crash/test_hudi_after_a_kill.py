@@ -11,6 +11,7 @@ import pytest
 
 from reconciler import runtime
 from reconciler.storage.open import open_storage
+from tests.applying import ImpatientClock
 from tests.crash.drill import CASES
 from tests.oracle import our_clean
 from tests.oracle.hudi import HudiTable, keep_commits
@@ -113,7 +114,7 @@ def test_hudi_writes_and_cleans_first_after_an_apply_that_died(library, tmp_path
         assert_still_correct(hudi, table, rows)
         assert [] == [n for n in pending(table) if ".clean." in n]
         hudi.clean(table, keep_commits(1))
-        our_clean.apply_here(our_clean.make_plan(table, {"commits": 1}))
+        our_clean.apply_here(our_clean.make_plan(table, {"commits": 1}), clock=ImpatientClock())
         assert_rows_and_listing(hudi, table, rows)
         assert () == our_clean.make_plan(table, {"commits": 1}).tables[0].steps
 

@@ -12,7 +12,7 @@ from reconciler.plans.plan import Plan
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.open import open_storage
-from reconciler.transaction.process import Process
+from reconciler.transaction.process import Clock, Process
 from tests import applying
 from tests.oracle.clustered_tables import Clusterer, Shape, Subject
 from tests.oracle.hudi import HudiTable
@@ -78,6 +78,7 @@ def apply_here(
     *,
     around: Callable[[Storage], Storage] = lambda storage: storage,
     process: Process | None = None,
+    clock: Clock | None = None,
 ) -> ApplyResult:
     """Apply in this process, including workers; ``around`` wraps their one storage."""
     stores: dict[str, Storage] = {}
@@ -88,7 +89,7 @@ def apply_here(
             stores[storage.location] = around(storage)
         return stores[storage.location]
 
-    return applying.apply_here(plan, storage=opened, process=process)
+    return applying.apply_here(plan, storage=opened, process=process, clock=clock)
 
 
 def cluster_by_us(spark: Callable[[], SparkSession]) -> Clusterer:

@@ -15,7 +15,7 @@ import reconciler
 from reconciler import runtime
 from reconciler.spec.model import TableSpec
 from reconciler.storage.open import open_storage
-from tests.applying import apply_here
+from tests.applying import ImpatientClock, apply_here
 from tests.crash.drill import Killed
 from tests.oracle import failed_writes
 from tests.oracle.hudi import HudiTable, RealHudi, keep_commits
@@ -148,7 +148,7 @@ class SharedTable:
             steps = [step.kind for step in plan.tables[0].steps]
             if not steps:
                 return "nothing more to do"
-            result = apply_here(plan)
+            result = apply_here(plan, clock=ImpatientClock())
             told = [(one.kind, one.how) for one in result.tables[0].outcomes]
             self.log.append(f"kept {steps}: {result.exit_code} {told}")
             assert result.exit_code in {0, 4}, (result.tables[0].error, self.log)
