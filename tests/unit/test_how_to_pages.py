@@ -70,7 +70,7 @@ def test_the_page_on_costs(tmp_path, capsys):
 
     follow("how-to/costs.md", tmp_path, capsys)
 
-    assert "A month" in (tmp_path / "site" / "index.html").read_text()
+    assert "Cost a month" in (tmp_path / "site" / "index.html").read_text()
 
 
 def follow(page, folder, capsys):
