@@ -142,7 +142,7 @@ def test_files_are_searched_chosen_and_explained(opened):
     page.get_by_label("Find a file").fill("b/620407f8")
     page.get_by_label("Show", exact=True).select_option(label="removed")
 
-    assert page.locator(".files output").inner_text() == "1 file of 9 files"
+    assert page.locator(".files output").inner_text() == "1 of 9 files"
     page.locator(".files .scroll").focus()
     page.keyboard.press("ArrowDown")
     assert "base, 424.5 KiB, removed: superseded by" in page.locator(".chosen").inner_text()
@@ -163,7 +163,7 @@ def test_the_table_of_tables_is_sorted_searched_and_filtered(opened):
     assert ["pinned", "orders"] == names.all_inner_texts()
     page.get_by_label("Find a table").fill("order")
     assert ["orders"] == names.all_inner_texts()
-    assert page.locator("#fleet-count").inner_text() == "1 table of 3"
+    assert page.locator("#fleet-count").inner_text() == "1 of 3 tables"
     page.get_by_role("link", name="orders").click()
     assert page.locator("h1").inner_text() == "orders"
 
@@ -234,5 +234,5 @@ def test_a_hundred_thousand_files_open_and_are_searched_at_once(opened, tmp_path
     assert page.locator(".files output").inner_text() == "100 000 files"
     assert page.locator(".files tbody tr").count() < 60, "rows that are seen"
     page.get_by_label("Find a file").fill("0001869f")
-    assert page.locator(".files output").inner_text() == "1 file of 100 000 files"
+    assert page.locator(".files output").inner_text() == "1 of 100 000 files"
     assert [] == shown.problems

@@ -29,6 +29,12 @@ COLUMNS: Final = (
 #: behind the others, if an environment has a price of storage
 _MONTHLY: Final = Column(title="Cost a month", is_number=True)
 _BLOCKED: Final = ("Blocked", "BlockedInPart")
+#: reasons that are something of a table -> words after a number of tables
+_STUCK: Final = {
+    "PendingRestore": "with a pending restore",
+    "StaleLock": "with a stale lock",
+    "StuckInstant": "with a stuck instant",
+}
 #: place of the column Health, by which tables are sorted, the worst first
 _HEALTH: Final = 2
 _DAY: Final = len("2026-11-21")
@@ -155,7 +161,7 @@ def _count_of(
     """Return how many tables are well, and what the others are, the worst first."""
     part = found.count(good)
     others = words.join_counts(
-        (found.count(reason), describe_reason(reason).lower())
+        (found.count(reason), _STUCK.get(reason) or describe_reason(reason).lower())
         for reason in reasons
         if reason != good
     )

@@ -33,6 +33,8 @@ _MAX_FILES: Final = 240
 _DEPTH: Final = 132.0
 _MAX_BAR: Final = 9.0
 _MIN_BAR: Final = 1.2
+#: height from which bars have an edge
+_LEAST_EDGED: Final = 3.0
 #: points at which the rows of a group are counted
 _POINTS: Final = 512
 #: least width of a bar, per cent
@@ -242,6 +244,7 @@ def _stack(
                 width=width,
                 height=max(step - (1.0 if step > 3 else 0.2), 0.8),  # noqa: PLR2004 (a gap)
                 paint="after" if spans.is_new[row] else old,
+                is_thin=step < _LEAST_EDGED,
             )
         )
     return count * step
@@ -282,11 +285,12 @@ def _find_depth(spans: _Spans) -> int:
 
 def _describe_depth(spans: _Spans, depth: int) -> str:
     files = words.format_count(len(spans), "file")
+    if len(spans) > _MAX_FILES:
+        files = f"{files}, {_MAX_FILES} of them drawn"
     if depth <= 1:
         return files if len(spans) == 1 else f"{files} without overlap"
-    if depth == len(spans):
-        return f"{files} that share a value"
-    return f"{files}, up to {words.format_number(depth)} share a value"
+    shared = "all" if depth == len(spans) else f"up to {words.format_number(depth)}"
+    return f"{files}, {shared} share a value"
 
 
 def _format_bound(value: Any) -> str:

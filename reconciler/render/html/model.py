@@ -66,7 +66,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rect:
-    """A filled area; ``hint`` is shown under the pointer."""
+    """A filled area; ``hint`` is shown under the pointer. ``is_thin``: too thin for an edge."""
 
     x: float
     y: float
@@ -74,6 +74,7 @@ class Rect:
     height: float
     paint: Paint
     hint: str = ""
+    is_thin: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

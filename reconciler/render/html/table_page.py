@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from reconciler.plans.added_bytes import estimate_bytes_added
@@ -30,6 +31,8 @@ from reconciler.status.model import TableStatus
 #: a terminal in which no line is divided
 _UNWRAPPED: Final = Terminal(width=1_000_000)
 _INDENT: Final = 6
+#: what a page says elsewhere: all files are in its list
+_HINT: Final = "; show --full lists all"
 _TONES: Final[dict[str, Tone]] = {"+": "good", "~": "warn", "-": "warn", "!": "bad"}
 _TABLE_TYPES: Final = {"COPY_ON_WRITE": "copy-on-write", "MERGE_ON_READ": "merge-on-read"}
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -170,10 +173,11 @@ def _describe_effect(plan: TablePlan) -> str:
 
 def _describe_costs(plan: TablePlan, status: TableStatus | None) -> str:
     """Return what the table and the plan cost and save; empty without prices."""
-    parts = [] if status is None or status.costs is None else [describe_storage(status.costs)]
-    if costs := describe_costs([plan]):
-        parts.append(f"the plan {costs}")
-    return "; ".join(parts)
+    effect, storage = describe_costs([plan]), status.costs if status is not None else None
+    if storage is not None and effect:
+        storage = replace(storage, reclaimable_per_month=None)
+    parts = [] if storage is None else [describe_storage(storage)]
+    return "; ".join([*parts, f"the plan {effect}"] if effect else parts)
 
 
 def _list_facts(plan: TablePlan, status: TableStatus | None) -> Iterator[Fact]:
@@ -279,6 +283,11 @@ def _show_steps(plan: TablePlan) -> Iterator[StepView]:
         yield StepView(
             kind=kind,
             summary=summary,
-            details=tuple(tuple(_GAP.split(line[_INDENT:].rstrip())) for line in details),
+            details=tuple(map(_show_detail, details)),
             tone="bad" if is_refused else _TONES.get(sign, ""),
         )
+
+
+def _show_detail(line: str) -> tuple[str, ...]:
+    """Return the texts of a line, and the gaps between them."""
+    return tuple(_GAP.split(line[_INDENT:].rstrip().removesuffix(_HINT)))

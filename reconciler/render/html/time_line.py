@@ -107,6 +107,11 @@ class _TimeScale:
         share = 0.0 if time is None else (time - self.first) / self.span
         return _EDGE + min(max(share, 0.0), 1.0) * (100 - 2 * _EDGE)
 
+    @property
+    def place_of_last(self) -> float:
+        """The place of the last time, which is the first one's if there is no other."""
+        return 100 - _EDGE if self.last != self.first else _EDGE
+
     def list_ends(self, y: float) -> Iterator[Label]:
         yield Label(x=0, y=y, text=f"{self.first:{self._style}}")
         if self.last != self.first:
@@ -168,7 +173,7 @@ def _list_windows(plan: TablePlan) -> Iterator[tuple[str, str, Paint]]:
 
 def _draw_window(start: str, scale: _TimeScale, y: float, paint: Paint) -> Rect:
     x = scale.place(start)
-    width = max(100 - _EDGE - x, _MARK)
+    width = max(scale.place_of_last - x, _MARK)
     hint = f"readable as of {words.format_instant(start)} and later"
     return Rect(x=x, y=y, width=width, height=_BAR, paint=paint, hint=hint)
 

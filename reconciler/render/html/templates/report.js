@@ -4,8 +4,8 @@
   const SPARE = 12;
   const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
-  const count = (number, noun) =>
-    `${String(number).replace(/\B(?=(\d{3})+$)/g, " ")} ${noun}${number === 1 ? "" : "s"}`;
+  const group = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, " ");
+  const count = (number, noun) => `${group(number)} ${noun}${number === 1 ? "" : "s"}`;
 
   const formatSize = (size) => {
     if (size < 0) return "";
@@ -103,8 +103,8 @@
 
     // states and health that some table has, the worst first
     for (const place of [2, 1]) {
-      const group = document.createElement("optgroup");
-      group.label = heads[place].textContent.trim();
+      const options = document.createElement("optgroup");
+      options.label = heads[place].textContent.trim();
       const counts = new Map();
       [...rows].sort((a, b) => compare(order(a, place), order(b, place))).forEach((row) => {
         const text = row.cells[place].textContent;
@@ -114,9 +114,9 @@
         const option = document.createElement("option");
         option.value = `${place} ${text}`;
         option.textContent = `${text} (${number})`;
-        group.append(option);
+        options.append(option);
       });
-      show.append(group);
+      show.append(options);
     }
     const filter = () => {
       const wanted = find.value.trim().toLowerCase();
@@ -129,7 +129,7 @@
         if (!row.hidden) left += 1;
       }
       shown.textContent = left === rows.length
-        ? count(left, "table") : `${count(left, "table")} of ${rows.length}`;
+        ? count(left, "table") : `${group(left)} of ${count(rows.length, "table")}`;
     };
     for (const one of [find, show, sorter]) one.disabled = false;
     find.addEventListener("input", filter);
@@ -216,7 +216,7 @@
       region.scrollTop = 0;
       table.setAttribute("aria-rowcount", String(rows.length + 1));
       shown.textContent = rows.length === total
-        ? count(total, "file") : `${count(rows.length, "file")} of ${count(total, "file")}`;
+        ? count(total, "file") : `${group(rows.length)} of ${count(total, "file")}`;
       draw();
     };
 

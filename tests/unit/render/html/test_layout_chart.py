@@ -69,7 +69,7 @@ def test_a_clustering_divides_the_values_into_parts_with_equally_many_rows():
         place[:2] for place in places(drawing, "after")
     ]
     assert drawing.description == (
-        "today: 4 files that share a value; after, estimated: 4 files without overlap."
+        "today: 4 files, all share a value; after, estimated: 4 files without overlap."
     )
 
 
@@ -88,10 +88,23 @@ def test_files_without_statistics_are_not_drawn():
     assert 3 == len(drawing.rects)
 
 
+def test_a_drawing_of_very_many_files_says_how_many_it_has():
+    names = [f"g{n:03d}" for n in range(300)]
+    bounds = ((pa.array([0] * 300), pa.array([9] * 300)),)
+    facts = ClusteringFacts(
+        written=(), clusterings=(), footers=None, bounds=bounds, rows=np.full(300, 100)
+    )
+    state = table({"a": [base(name, 0) for name in names]}, [commit(0)], clustering_facts=facts)
+    [drawing] = draw(state, TablePlan(name="t", path="/t", spec={}, spec_digest=""))
+
+    assert drawing.description == "today: 300 files, 240 of them drawn, all share a value."
+    assert 240 == sum(rect.is_thin for rect in drawing.rects)
+
+
 def test_one_file_overlaps_nothing():
     [drawing] = draw(observed([0, 0, 0, 0], [100, 100, 100, 100]), clustered(1))
 
-    assert drawing.description == "today: 4 files that share a value; after, estimated: 1 file."
+    assert drawing.description == "today: 4 files, all share a value; after, estimated: 1 file."
 
 
 def test_ends_of_fractions_have_six_digits():

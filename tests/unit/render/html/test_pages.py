@@ -16,7 +16,9 @@ from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.planners.compose import plan_table
 from reconciler.plans.model import Note
 from reconciler.plans.plan import Plan
+from reconciler.plans.table_costs import TableCosts
 from reconciler.plans.unreadable_table import make_unreadable_plan
+from reconciler.prices import Prices
 from reconciler.render.costs import describe_storage
 from reconciler.render.html import pages
 from reconciler.render.html.file_list import FATES, list_files
@@ -190,6 +192,14 @@ def test_orphans_that_stay_are_no_older_versions():
     )
 
 
+def test_a_table_of_one_commit_has_no_window():
+    one = survey(upserts(1))
+    drawn = draw_time_line(one.plan, one.status, one.state)
+
+    assert all(rect.width < 1 for rect in drawn.rects)
+    assert "Readable today: only the newest commit" in [label.text for label in drawn.labels]
+
+
 def test_signs_that_nobody_sees_are_written_out_in_lists_of_files():
     names = [base(f"g{sign}", 0) for sign in "\u061c\u200b\u202e\u2066\ufeff\ufffa\x07"]
     one = survey(table({"a": names}, [commit(0)]))
@@ -321,6 +331,26 @@ def test_the_first_screen_says_what_is_stuck_and_what_is_refused():
     ] == [(alert.label, alert.text) for alert in page.alerts]
 
 
+def test_a_page_names_no_option_of_the_command_line():
+    names = {f"p{n}": [base("g", hour) for hour in range(3)] for n in range(12)}
+    one = survey(table(names, [commit(hour) for hour in range(3)]), keep=1)
+    [step] = build_table_page(one.plan, anchor="t").steps
+    details = ["".join(line) for line in step.details]
+
+    assert "\N{HORIZONTAL ELLIPSIS} and 4 more partitions (4 files, 40 bytes)" in details
+    assert ("p0", "1 file", "10 bytes") in [line[::2] for line in step.details]
+
+
+def test_costs_of_what_a_plan_frees_are_said_once():
+    one = survey(upserts(5))
+    storage = StorageCosts(currency="EUR", per_month=1200.0, reclaimable_per_month=400.0)
+    prices = Prices(currency="EUR", storage_per_gb_month=1.0)
+    plan = replace(one.plan, costs=TableCosts(prices=prices, freed_per_month=400.0))
+    page = build_table_page(plan, anchor="t", status=replace(one.status, costs=storage))
+
+    assert page.costs.startswith("storage costs 1 200 EUR a month; the plan frees ")
+
+
 def test_tables_that_need_somebody_come_first():
     late, good = stuck(survey(upserts(2), name="z")), survey(upserts(2), name="a")
     rows = [pages.build_surveyed_row(one, "#x") for one in (good, late)]
@@ -328,7 +358,7 @@ def test_tables_that_need_somebody_come_first():
 
     assert ["z", "a"] == [row.name for row in fleet.rows]
     assert fleet.title == "1 of 2 tables needs attention"
-    assert fleet.facts[1].note == "1 stuck instant"
+    assert fleet.facts[1].note == "1 with a stuck instant"
     assert pages.build_fleet(rows[:1]).title == "1 table, nothing stuck or blocked"
 
 
