@@ -137,6 +137,23 @@ def test_a_page_has_no_error_and_no_barrier(opened, name, width, scheme):
     assert [] == shown.list_clipped()
 
 
+FOCUSED = """(({ ariaLabel, labels, innerText }) =>
+    ariaLabel || (labels && labels[0] ? labels[0].innerText : innerText))(document.activeElement)"""
+
+
+def test_the_keyboard_goes_to_what_can_be_used(opened):
+    page = opened("pinned").page
+    stops = []
+    for _ in range(11):
+        page.keyboard.press("Tab")
+        stops.append(page.evaluate(FOCUSED).partition(":")[0].strip())
+
+    assert stops == [
+        "Skip to the content", "All tables", "Theme", "Show as a table", "Show as a table",
+        "Find a file", "Show", "Files of pinned", "File", "Partition", "Kind",
+    ]  # fmt: skip
+
+
 def test_files_are_searched_chosen_and_explained(opened):
     page = opened("pinned").page
     page.get_by_label("Find a file").fill("b/620407f8")

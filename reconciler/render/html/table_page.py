@@ -188,8 +188,8 @@ def _list_facts(plan: TablePlan, status: TableStatus | None) -> Iterator[Fact]:
     yield Fact(label="Size", value=words.format_size(observed.bytes), note=files)
     if status is not None and status.small_file_share is not None:
         share = f"{100 * status.small_file_share:.0f} %"
-        small = f"{words.format_number(status.small_files)} below the small size"
-        yield Fact(label="Small files", value=share, note=small)
+        small = words.format_number(status.small_files) if status.small_files else "none"
+        yield Fact(label="Small files", value=share, note=f"{small} below the small size")
     elif observed.small_files:
         small = words.format_number(observed.small_files)
         yield Fact(label="Small files", value=small, note="below the small size")

@@ -294,7 +294,21 @@
     }
   };
 
+  // --- tables that are wider than the page: only those take the focus ---
+  const startRegions = () => {
+    const watcher = new ResizeObserver((entries) => {
+      for (const { target } of entries) {
+        const isCut = target.scrollWidth > target.clientWidth + 1
+          || target.scrollHeight > target.clientHeight + 1;
+        if (isCut) target.tabIndex = 0;
+        else target.removeAttribute("tabindex");
+      }
+    });
+    for (const region of document.querySelectorAll(".scroll-x")) watcher.observe(region);
+  };
+
   startTheme();
+  startRegions();
   startFleet();
   for (const section of document.querySelectorAll(".files")) {
     const fold = section.closest("details");
