@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ _FOLDERS: Final = ("specs", "policies", "environments")
 """The folders of a repository that are formatted if no path is given."""
 
 _STDIN: Final = Path("-")
+_LINE: Final = re.compile(".*\n|.+")
+_NO_BREAK: Final = "\n\\ No newline at end of file\n"
 _CHANGES: Final = 2
 
 
@@ -92,6 +95,9 @@ def _find_folders() -> list[Path]:
 
 def _format_files(found: Sequence[Path], files: SpecFiles) -> Iterator[_FormattedFile]:
     for file in found:
+        if file.suffix == ".json":
+            files.problems.file_error(file, "is JSON, which fmt does not write", "name it .yaml")
+            continue
         before = files.read(file)
         after = None if before is None else format_file(before, str(file), files.problems)
         if before is not None and after is not None and after != before:
@@ -106,12 +112,10 @@ def _write_file(item: _FormattedFile, problems: Problems) -> bool:
 
 
 def _show_difference(item: _FormattedFile) -> str:
-    before, after = (
-        data.decode("utf-8-sig").splitlines(keepends=True) for data in (item.before, item.after)
-    )
+    before, after = (_LINE.findall(data.decode("utf-8-sig")) for data in (item.before, item.after))
     name = str(item.file)
     lines = difflib.unified_diff(before, after, name, name)
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+    return "".join(line if line.endswith("\n") else f"{line}{_NO_BREAK}" for line in lines)
 
 
 def _format_input(options: FmtOptions) -> int:

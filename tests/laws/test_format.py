@@ -6,7 +6,7 @@ import json
 import re
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import Problems
@@ -14,9 +14,10 @@ from reconciler.spec.formatting.canonical import format_file
 from reconciler.spec.yaml_nodes import to_plain
 from reconciler.spec.yaml_parser import parse_yaml
 from tests.laws.specs import table_specs
+from tests.laws.yaml_texts import TextMaker
 from tests.selection import examples
 
-COMMENT = re.compile("# remark [0-9]: 'x")
+COMMENT = re.compile(r"# remark \d+: (?:'x|\"\[)")
 
 
 def dump_json(document):
@@ -67,10 +68,25 @@ def commented_files(draw):
     return text, comments
 
 
-@settings(deadline=None, max_examples=examples(8, many=300))
+@settings(deadline=None, max_examples=examples(3, many=300))
 @given(commented_files())
 def test_formatting_keeps_values_and_comments_and_is_done_once(file):
-    text, comments = file
+    check_format(*file)
+
+
+@settings(deadline=None, max_examples=examples(15, many=3000))
+@given(st.integers(0, 2**32))
+def test_formatting_keeps_every_style_of_value_and_comments_at_every_place(seed):
+    maker = TextMaker(seed)
+    text = maker.make_file()
+    problems = Problems()
+    parse_yaml(text.encode(), "a.yaml", problems)
+    assume(not list(problems))  # a few contain aliases of themselves
+
+    check_format(text, maker.remarks)
+
+
+def check_format(text, comments):
     problems = Problems()
     formatted = format_file(text.encode(), "a.yaml", problems)
 

@@ -24,6 +24,8 @@ from reconciler.spec.yaml_nodes import Node, to_plain
 from reconciler.spec.yaml_parser import parse_yaml
 
 _RETURNS: Final = re.compile("\r\n?")
+_TABS: Final = re.compile("\t[ \t]*")
+_MAX_TABS: Final = 1000
 
 
 def format_file(data: bytes, file: str, problems: Problems) -> bytes | None:
@@ -44,7 +46,8 @@ def format_file(data: bytes, file: str, problems: Problems) -> bytes | None:
     formatted = _format_faithfully(text, documents)
     if formatted is None:
         message = "cannot be formatted without changing what it says, so it stays as it is"
-        problems.file_error(file, message, "write texts of several lines as blocks (|)")
+        hint = "write texts of several lines as blocks (|), and spaces for tabs"
+        problems.file_error(file, message, hint)
         return None
     return formatted.encode()
 
@@ -52,11 +55,32 @@ def format_file(data: bytes, file: str, problems: Problems) -> bytes | None:
 def _format_faithfully(text: str, documents: list[Node]) -> str | None:
     """Return the canonical text; None if it would lose or change a value or a comment."""
     try:
-        formatted = _format_text(text, documents)
-        is_faithful = _is_equal(text, documents, formatted) and _is_stable(formatted)
+        spaced = _replace_tabs(text)
+        formatted = _format_text(spaced, documents)
+        is_faithful = _is_equal(spaced, documents, formatted) and _is_stable(formatted)
     except (yaml.YAMLError, ValueError):  # PyYAML's two parsers differ in rare cases
         return None
     return formatted if is_faithful else None
+
+
+def _replace_tabs(text: str) -> str:
+    """Return a text with spaces for the tabs between values, which PyYAML in Python cannot read.
+
+    It names one tab at a time, so only so many are replaced.
+    """
+    for _ in range(_MAX_TABS if "\t" in text else 0):
+        try:
+            for _event in yaml.parse(text, Loader=yaml.SafeLoader):
+                pass
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark
+            tabs = mark and _TABS.match(text, mark.index)
+            if not tabs:
+                break
+            text = f"{text[: tabs.start()]}{' ' * len(tabs[0])}{text[tabs.end() :]}"
+        else:
+            break
+    return text
 
 
 def _format_text(text: str, documents: list[Node]) -> str:

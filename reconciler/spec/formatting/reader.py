@@ -119,11 +119,14 @@ class _Reader:
         indent = int(digit[0]) if digit else _USUAL_INDENT
         depth = column + indent if digit else _find_depth(body)
         lines = [line[depth:] for line in body]
-        while lines and not lines[-1].strip() and "+" not in header["flags"]:
+        flags = header["flags"]
+        if lines and end.column > 0:  # the file ends without a line break, and so does the value
+            flags = f"{flags.strip('+-')}-"
+        while lines and not lines[-1] and "+" not in flags:
             lines.pop()
         self.inner_lines.update(range(first + 1, first + 1 + len(lines)))
         properties = self.text[start.index : after].partition(header["sign"])[0].split()
-        text = " ".join([*properties, header["sign"] + header["flags"]])
+        text = " ".join([*properties, header["sign"] + flags])
         return _ReadNode(TextScalar(lines=[text, *lines], block_indent=indent), start.line, first)
 
     def _read_collection(self, event: yaml.CollectionStartEvent) -> _ReadNode:
@@ -167,8 +170,10 @@ def _list_properties(event: yaml.CollectionStartEvent) -> Iterator[str]:
 
 
 def _find_depth(lines: list[str]) -> int:
-    """Return the indentation of a block: that of its first line with text."""
-    return next((len(line) - len(line.lstrip(" ")) for line in lines if line.strip(" ")), 0)
+    """Return the indentation of a block: that of its first line with text, else of all blanks."""
+    longest = max(map(len, lines), default=0)
+    indents = (len(line) - len(line.lstrip(" ")) for line in lines if line.strip(" "))
+    return next(indents, longest)
 
 
 def _find_start(item: yaml.Event | yaml.Token) -> Mark:

@@ -23,8 +23,16 @@ _FAR: Final = 48
 
 @dataclass(slots=True)
 class _Line:
+    """A line of the text.
+
+    ``is_value``: it is one of a value of several lines. ``takes_blanks``: blank lines below it
+    would belong to its value.
+    """
+
     code: str
     remark: str = ""
+    is_value: bool = False
+    takes_blanks: bool = False
 
 
 def write_documents(documents: Iterable[TextDocument]) -> str:
@@ -33,10 +41,12 @@ def write_documents(documents: Iterable[TextDocument]) -> str:
 
 
 def _write_document(document: TextDocument) -> str:
-    lines = [_Line(text) for text in _trim_start(document.head)]
+    lines = [_Line(text) for text in document.head]
     _write_entries(document.root, 0, "", lines)
-    while lines and not lines[-1].code:
+    while lines and not (lines[-1].code or lines[-1].is_value):
         lines.pop()
+    first = next((number for number, line in enumerate(lines) if line.code), 0)
+    del lines[:first]
     ends = [len(line.code) for line in lines if line.remark and len(line.code) <= _FAR]
     column = max(ends, default=0)
     return "".join(
@@ -52,7 +62,7 @@ def _write_entries(
     for number, entry in enumerate(collection.entries):
         start = inline if number == 0 and inline else " " * column
         _write_entry(entry, column, start, lines, is_first=number == 0)
-    lines.extend(_Line(" " * column + text if text else "") for text in collection.foot)
+    _write_comments(collection.foot, " " * column, lines)
 
 
 def _write_entry(
@@ -65,8 +75,7 @@ def _write_entry(
     is_inline = not (entry.key or isinstance(node, TextScalar) or is_flow or node.properties)
     lead = [*entry.lead, entry.remark] if is_inline and entry.remark else entry.lead
     margin = start[: len(start) - len(start.lstrip(" "))]
-    shown = _trim_start(lead) if is_first and column else lead
-    lines.extend(_Line(margin + text if text else "") for text in shown)
+    _write_comments(_trim_start(lead) if is_first and column else lead, margin, lines)
     match node:
         case TextScalar():
             _write_scalar(node, column, begin, entry.remark, lines)
@@ -81,6 +90,12 @@ def _write_entry(
             assert_never(node)
 
 
+def _write_comments(texts: list[str], margin: str, lines: list[_Line]) -> None:
+    """Write comments and blank lines, but no blank line that would become part of a value."""
+    shown = _trim_start(texts) if lines and lines[-1].takes_blanks else texts
+    lines.extend(_Line(margin + text if text else "") for text in shown)
+
+
 def _write_scalar(
     scalar: TextScalar, column: int, start: str, remark: str, lines: list[_Line]
 ) -> None:
@@ -88,8 +103,9 @@ def _write_scalar(
     is_block = scalar.block_indent is not None
     margin = " " * (column + (_STEP if scalar.block_indent is None else scalar.block_indent))
     written = [_Line(f"{start}{first}".rstrip())]
-    written += [_Line(margin + text if text else "") for text in others]
+    written += [_Line(margin + text if text else "", is_value=True) for text in others]
     written[0 if is_block else -1].remark = remark
+    written[-1].takes_blanks = is_block and "+" in first.split()[-1]
     lines.extend(written)
 
 

@@ -93,6 +93,24 @@ def test_diff_shows_what_would_change(options, code, capsys):
     assert Path("specs/orders.yaml").read_text() == WRONG
 
 
+def test_diff_shows_a_missing_line_break(capsys):
+    Path("specs/orders.yaml").write_text(RIGHT.rstrip())
+
+    assert run("fmt", "--diff") == 0
+    assert (
+        "-  retention: {commits: 3}\n\\ No newline at end of file\n+  ret"
+        in capsys.readouterr().out
+    )
+
+
+def test_a_json_file_is_not_turned_into_yaml(capsys):
+    Path("specs/a.json").write_text('{"apiVersion": "reconciler/v1", "kind": "HudiTable"}')
+
+    assert run("fmt", "specs/a.json") == 1
+    assert "error: specs/a.json: is JSON, which fmt does not write" in capsys.readouterr().err
+    assert Path("specs/a.json").read_text().startswith("{")
+
+
 def test_a_broken_file_is_one_error_and_the_others_are_formatted(capsys):
     Path("specs/broken.yaml").write_text(BROKEN)
 

@@ -134,6 +134,37 @@ def test_texts_of_several_lines_keep_their_lines():
     )
 
 
+@pytest.mark.parametrize("head", ["|+", ">+", "|2+", "|", "|-"])
+@pytest.mark.parametrize("blank", ["", "\n\n", "     \n"])
+def test_blank_lines_at_the_end_of_a_text_stay_only_if_they_are_of_it(head, blank):
+    text = f"  retention: {{hours: 3}}\n\n  path: {head}\n    x\n{blank}"
+    for end in ("", "  timezone: UTC\n", f"---\n{HEAD}  path: y\n"):
+        assert "  path: " in spec(f"{text}{end}")  # which compares the values
+
+
+@pytest.mark.parametrize("head", ["|", "|+", ">-", "|2"])
+def test_a_text_that_ends_with_the_file_gets_no_line_break(head):
+    assert spec(f"  path: {head}\n    x") == f"  path: {head.strip('+-')}-\n    x\n"
+
+
+def test_a_text_of_blank_lines_alone_stays_empty():
+    assert spec("  path: |\n\n     \n  timezone: UTC\n") == "  path: |\n\n  timezone: UTC\n"
+
+
+def test_a_document_does_not_begin_with_the_blank_line_above_its_first_field():
+    text = f"kind: HudiTable\nspec: {{path: x}}\n\n# a\n{HEAD.partition('kind')[0]}metadata: {{}}\n"
+
+    assert formatted(text).startswith("# a\napiVersion")
+
+
+def test_tabs_between_values_become_spaces():
+    text = "  path:\tx\t# one\n  queries:\n  - name:\ta\n  retention:\t{commits:\t3}\t\n"
+
+    assert spec(text) == (
+        "  path: x  # one\n  retention: {commits: 3}\n  queries:\n    - name: a\n"
+    )
+
+
 def test_quotes_and_numbers_stay_as_written():
     text = "  path: \"x\"\n  timezone: 'UTC'\n  clustering: {columns: [], when: {gainAbove: .50}}\n"
 
@@ -206,7 +237,7 @@ def test_a_text_that_would_change_is_refused(monkeypatch):
 
     assert refusal(f"{HEAD}  path: x\n") == (
         "a.yaml: cannot be formatted without changing what it says, so it stays as it is; "
-        "write texts of several lines as blocks (|)"
+        "write texts of several lines as blocks (|), and spaces for tabs"
     )
 
 
