@@ -14,6 +14,7 @@ from reconciler.arrays import Integers
 from reconciler.canonical_json import to_document
 from reconciler.plans.columns import nullable_indices
 from reconciler.plans.model import (
+    CleanStep,
     ClusterStep,
     KeptFiles,
     Note,
@@ -24,14 +25,22 @@ from reconciler.plans.model import (
 )
 from reconciler.plans.plan import Plan
 from reconciler.plans.savepoint_step import SavepointStep
-from reconciler.plans.step_items import StepItems, list_items, repeat_empty
+from reconciler.plans.step_items import StepItems, list_items, list_named_files, repeat_empty
 
 Status = Literal["new", "gone", "changed", "same"]
 
-#: fields of steps that are compared as items, or say why
-_ITEM_FIELDS: Final = frozenset(
-    ("kind", "because", "partitions", "instants", "columns", "metadataTable", "leftovers", "name")
-)
+#: fields of steps that are compared as items, by the noun of the items
+_ITEM_FIELDS: Final = {
+    "column": ("columns", "because"),
+    "file": (),
+    "file slice": (),
+    "instant": ("instants", "metadataTable", "because"),
+    "metadata partition": ("partitions", "because"),
+    "partition": ("partitions",),
+    "savepoint": ("name", "instant", "because", "files", "bytes"),
+}
+#: fields that a step shows even if the other plan does not have the step
+DELETED_FOLDERS: Final = "deletePartitions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +72,8 @@ class StepDifference:
     """One step, or the kept files (kind ``kept``), in two plans.
 
     ``label``: what tells steps of one kind apart, such as an instant. ``changed``: items of both
-    plans with another reason or content; their ``elsewhere`` is the old reason. ``same``: number of
-    items in both plans, ``same_bytes`` their bytes, with those that changed.
+    plans with another reason, content or size; their ``elsewhere`` is the old reason. ``same``:
+    number of items in both plans, ``same_bytes`` their bytes, with those that changed.
     """
 
     kind: str
@@ -205,6 +214,10 @@ def _index_steps(table: TablePlan | None) -> dict[_Key, _Listed]:
             label = f"{step.change} {step.name}"
         elif isinstance(step, ClusterStep):
             label = step.purpose or ""
+        start, number = label, 1
+        while (step.kind, label) in steps:
+            number += 1
+            label = f"{start} ({number})".lstrip()
         steps[step.kind, label] = step
     if table.kept is not None and len(table.kept):
         steps["kept", ""] = table.kept
@@ -225,8 +238,10 @@ class _Side:
         step = self.steps.get(key)
         if step is None or isinstance(step, KeptFiles):
             return {}
-        document = to_document(step)
-        return {name: value for name, value in document.items() if name not in _ITEM_FIELDS}
+        document = {**to_document(step), **_list_paths(step)}
+        items = self.list_items(key)
+        left_out = _ITEM_FIELDS[items.noun] if len(items) else ()
+        return {name: document[name] for name in document if name not in ("kind", *left_out)}
 
     def find_elsewhere(self, items: StepItems, key: _Key) -> Any:
         """Return what other steps say of items: ``clean: reason``; "" for nothing."""
@@ -242,6 +257,16 @@ class _Side:
         return texts
 
 
+def _list_paths(step: Step) -> Mapping[str, Any]:
+    """Return the paths that a step names beside its items, by the field that shows them."""
+    paths: dict[str, Any] = {}
+    if isinstance(step, CleanStep | ResumeStep) and step.delete_partitions:
+        paths[DELETED_FOLDERS] = list(step.delete_partitions)
+    if isinstance(step, ResumeStep) and step.attempt is not None:
+        paths["attempt"] = list_named_files(step.attempt).path.to_pylist()
+    return paths
+
+
 def _compare_step(key: _Key, old: _Side, new: _Side) -> StepDifference:
     before, after = old.list_items(key), new.list_items(key)
     places = find_rows(after.path, before.path)
@@ -250,7 +275,10 @@ def _compare_step(key: _Key, old: _Side, new: _Side) -> StepDifference:
     is_changed = arrays.to_numpy(
         pc.or_(
             pc.not_equal(both.because, earlier),
-            pc.not_equal(both.content, before.content.take(rows)),
+            pc.or_(
+                pc.not_equal(both.content, before.content.take(rows)),
+                pc.not_equal(both.figures, before.figures.take(rows)),
+            ),
         )
     )
     added = after.select(places < 0)
@@ -271,7 +299,7 @@ def _compare_step(key: _Key, old: _Side, new: _Side) -> StepDifference:
         ),
         same=len(both),
         same_bytes=int(both.bytes.sum()),
-        fields=fields if status == "changed" else (),
+        fields=tuple(one for one in fields if status == "changed" or one.field == DELETED_FOLDERS),
     )
 
 

@@ -41,8 +41,9 @@ class StepItems:
     """What a step names, a row each.
 
     ``path``: pyarrow string; of a file its path below the table. ``bytes``: int64, 0 where sizes
-    are not of the items. ``because``: pyarrow string. ``content``: pyarrow string, what else
-    decides about the item, such as the files of a slice.
+    are not of the items. ``because``: pyarrow string. ``content``: pyarrow string, the files of a
+    slice, or the instant of a savepoint. ``figures``: pyarrow string, numbers that the plan has of
+    it, for slices of its group.
     """
 
     noun: str
@@ -50,6 +51,7 @@ class StepItems:
     bytes: Integers
     because: Any
     content: Any
+    figures: Any
 
     def __len__(self) -> int:
         return len(self.path)
@@ -63,6 +65,7 @@ class StepItems:
             bytes=self.bytes[mask],
             because=self.because.filter(chosen),
             content=self.content.filter(chosen),
+            figures=self.figures.filter(chosen),
         )
 
 
@@ -78,7 +81,7 @@ def list_items(  # noqa: C901, PLR0911, PLR0912 (a case for each kind of step)
         case ResumeStep():
             return _list_files(step.files, step.files.bytes, step.files.because)
         case RollbackStep():
-            return _list_files(step.files, None, None)
+            return list_named_files(step.files)
         case KeptFiles():
             return _list_files(step, None, step.because)
         case ClusterStep() | CompactStep():
@@ -91,6 +94,7 @@ def list_items(  # noqa: C901, PLR0911, PLR0912 (a case for each kind of step)
                 [part.path for part in parts],
                 [part.because for part in parts],
                 sizes=sizes,
+                figures=[f"{part.files} {part.rows} {part.bytes} {part.date}" for part in parts],
             )
         case IndexStep():
             return _list_names("column", step.columns, [step.because] * len(step.columns))
@@ -99,13 +103,23 @@ def list_items(  # noqa: C901, PLR0911, PLR0912 (a case for each kind of step)
             return _list_names("metadata partition", names, [step.because] * len(names))
         case ArchiveStep():
             instants = [f"{item.instant}.{item.action}" for item in step.instants]
+            instants += [f"metadata/{one.instant}.{one.action}" for one in step.metadata_table]
             return _list_names("instant", instants, [step.because] * len(instants))
         case SavepointStep():
-            return _list_names("savepoint", [step.name], [step.because], contents=[step.instant])
+            figures = [f"{step.files} {step.bytes}"]
+            contents = [step.instant]
+            return _list_names(
+                "savepoint", [step.name], [step.because], contents=contents, figures=figures
+            )
         case None:
             return _list_names("file", (), ())
         case _:
             assert_never(step)
+
+
+def list_named_files(files: NamedFiles) -> StepItems:
+    """Return files of which only the names are known."""
+    return _list_files(files, None, None)
 
 
 def _list_files(files: NamedFiles, sizes: Integers | None, because: Any) -> StepItems:
@@ -117,6 +131,7 @@ def _list_files(files: NamedFiles, sizes: Integers | None, because: Any) -> Step
         bytes=np.zeros(len(files), np.int64) if sizes is None else sizes,
         because=repeat_empty(len(files)) if because is None else _spell_out(because),
         content=repeat_empty(len(files)),
+        figures=repeat_empty(len(files)) if sizes is None else _spell_numbers(sizes),
     )
 
 
@@ -125,12 +140,15 @@ def _list_slices(rewrites: Rewrites) -> StepItems:
     logs = pc.binary_join(rewrites.logs, ",")
     base = pc.fill_null(rewrites.base, "")
     paths = pc.utf8_ltrim(groups.slice_paths(rewrites), characters="/")
+    outputs, sizes = _spell_numbers(rewrites.outputs), _spell_numbers(rewrites.bytes)
+    figures = pc.binary_join_element_wise(outputs, sizes, arrays.to_arrow([" "])[0])
     return StepItems(
         noun="file slice",
         path=paths,
         bytes=np.zeros(len(paths), np.int64),
         because=_spell_out(rewrites.because).take(owner),
         content=pc.binary_join_element_wise(base, logs, arrays.to_arrow([","])[0]),
+        figures=figures.take(owner),
     )
 
 
@@ -141,6 +159,7 @@ def _list_names(
     *,
     sizes: Integers | None = None,
     contents: Sequence[str] | None = None,
+    figures: Sequence[str] | None = None,
 ) -> StepItems:
     return StepItems(
         noun=noun,
@@ -148,12 +167,17 @@ def _list_names(
         bytes=np.zeros(len(names), np.int64) if sizes is None else sizes,
         because=arrays.to_arrow(list(because)) if because else _NO_TEXTS,
         content=repeat_empty(len(names)) if contents is None else arrays.to_arrow(list(contents)),
+        figures=arrays.to_arrow(list(figures)) if figures else repeat_empty(len(names)),
     )
 
 
 def _spell_out(column: Any) -> Any:
     """Return the texts of a dictionary array, a row each."""
     return column.dictionary.take(column.indices)
+
+
+def _spell_numbers(numbers: Integers) -> Any:
+    return pc.cast(arrays.to_arrow(numbers), pa.string())
 
 
 def repeat_empty(count: int) -> Any:

@@ -46,6 +46,14 @@ _FIGURE_NAMES: Final = {
 #: steps whose items have sizes of their own
 _SIZED_STEPS: Final = ("clean", "orphans", "resume", "deletePartition")
 
+#: what differs of items that have the same reason
+_CHANGED_ITEMS: Final = {
+    "file": "another size",
+    "file slice": "other files, or another group",
+    "partition": "other figures",
+    "savepoint": "another instant, or other figures",
+}
+
 
 def difference_text(difference: PlanDifference, terminal: Terminal, *, full: bool = False) -> str:
     """Return the difference for people; ``full`` names every item."""
@@ -116,7 +124,8 @@ def _table_lines(table: TableDifference, terminal: Terminal, *, full: bool) -> I
     name = terminal.strong(words.escape_text(table.name))
     yield from terminal.title(name, what, words.escape_text(table.path))
     for field in table.spec:
-        yield from terminal.item(terminal.warn(f"~ spec.{field.field}"), _describe_change(field))
+        label = terminal.warn(words.escape_text(f"~ spec.{field.field}"))
+        yield from terminal.item(label, _describe_change(field))
     if table.status == "changed":
         for field in table.figures:
             label = _FIGURE_NAMES[field.field]
@@ -133,7 +142,7 @@ def _table_lines(table: TableDifference, terminal: Terminal, *, full: bool) -> I
 
 def _step_lines(step: StepDifference, terminal: Terminal, *, full: bool) -> Iterator[str]:
     sign = _SIGNS[step.status]
-    name = f"{step.kind} {step.label}".strip()
+    name = words.escape_text(f"{step.kind} {step.label}".strip())
     yield from terminal.item(_paint(terminal, sign)(f"{sign} {name}"), _count_items(step))
     for field in step.fields:
         yield from terminal.detail(f"{field.field}: {_describe_change(field)}")
@@ -167,6 +176,8 @@ def _count_items(step: StepDifference) -> str:
             parts.append(f"{_count(number, step)} {what}{sizes}")
     if len(step.changed):
         parts.append(f"{words.format_number(len(step.changed))} of them otherwise")
+    if not parts and step.status != "changed":
+        return "names no files"
     return ", ".join(parts) or "other fields"
 
 
@@ -188,12 +199,13 @@ def _explain_items(part: ItemDifference, *, is_new: bool) -> list[Reason]:
 
 
 def _explain_changes(part: ItemDifference) -> list[Reason]:
+    changed = _CHANGED_ITEMS.get(part.items.noun, "otherwise")
     changes: dict[tuple[str, str], int] = {}
     pairs = zip(part.elsewhere.to_pylist(), part.items.because.to_pylist(), strict=True)
     for pair in pairs:
         changes[pair] = changes.get(pair, 0) + 1
     return join_reasons(
-        Reason(f"{old} → {new}" if old != new else f"other files: {new}", count)
+        Reason(f"{old} → {new}" if old != new else f"{changed}: {new}".removesuffix(": "), count)
         for (old, new), count in changes.items()
     )
 

@@ -6,9 +6,13 @@ import json
 from pathlib import Path
 
 import jsonschema
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
+from reconciler import canonical_json
+from reconciler.errors import PlanError
 from reconciler.plans.difference import compare_plans
+from reconciler.plans.document import dump_plan, load_plan
 from reconciler.render.plan_difference import (
     difference_json,
     difference_markdown,
@@ -47,6 +51,67 @@ def test_what_is_new_one_way_is_gone_the_other(old, new):
         for table in there.tables
         for step in table.steps
     }
+
+
+def list_leaves(value, path=()):
+    """Yield the path of every value of a document that can be changed, and of every list."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from list_leaves(inner, (*path, key))
+    elif isinstance(value, list) and value:
+        yield path
+        for number, inner in enumerate(value):
+            yield from list_leaves(inner, (*path, number))
+    elif isinstance(value, str | int) and path[-1] != "kind":
+        yield path
+
+
+def change(value):
+    match value:
+        case bool():
+            return not value
+        case int():
+            return value ^ 1
+        case str():
+            return f"{value[:-1]}{'a' if value[-1:] != 'a' else 'b'}"
+    return value[:-1]
+
+
+def reload(document):
+    for table in document["tables"]:
+        table["stepsDigest"] = canonical_json.digest_document(table["steps"])
+    parts = {key: document[key] for key in document if key not in ("digest", "createdAt", "tool")}
+    digest = canonical_json.digest_document(parts)
+    try:
+        return load_plan(canonical_json.to_bytes({**document, "digest": digest}) + b"\n", "a plan")
+    except PlanError:
+        return None
+
+
+@settings(quick, max_examples=examples(6, many=1500))
+@given(plans(), st.data())
+def test_no_change_of_a_step_is_the_same(plan, data):
+    document = json.loads(dump_plan(plan))
+    paths = [
+        (number, *path)
+        for number, table in enumerate(document["tables"])
+        for path in list_leaves(table["steps"], ("steps",))
+        if not _has_groups_and_files(table["steps"][path[1]] if path[1:] else {})
+    ]
+    assume(paths)
+    number, *path, last = data.draw(st.sampled_from(paths))
+    place = document["tables"][number]
+    for key in path:
+        place = place[key]
+    place[last] = change(place[last])
+    changed = reload(document)
+    assume(changed is not None)  # it has a valid form
+
+    assert "changed" == compare_plans(plan, changed).tables[number].status
+
+
+def _has_groups_and_files(step):
+    return step.get("groups") is not None and bool(step.get("partitions"))
 
 
 @quick

@@ -8,6 +8,7 @@ import numpy as np
 
 from reconciler import arrays
 from reconciler.plans import columns
+from reconciler.plans.archive_step import ArchivedInstant, ArchiveStep, Leftover
 from reconciler.plans.difference import compare_plans, compare_tables
 from reconciler.plans.groups import rewrites_from_json
 from reconciler.plans.model import (
@@ -21,6 +22,12 @@ from reconciler.plans.model import (
     TablePlan,
 )
 from reconciler.plans.plan import Plan
+from reconciler.plans.savepoint_step import SavepointStep
+from reconciler.render.plan_difference import (
+    difference_markdown,
+    difference_text,
+)
+from reconciler.render.terminal import Terminal
 
 
 def removed(files, because="old"):
@@ -156,3 +163,59 @@ def test_tables_are_new_or_gone():
 
     assert [("u", "new"), ("t", "gone")] == [(part.name, part.status) for part in found.tables]
     assert not found.is_empty
+
+
+def test_archived_instants_of_the_metadata_table_and_leftovers_are_compared():
+    def archive(*of_metadata_table, leftovers=()):
+        return ArchiveStep(
+            keep="1..2", commits=3, because="3 are active", leftovers=leftovers,
+            metadata_table=tuple(ArchivedInstant(one, "deltacommit") for one in of_metadata_table),
+        )  # fmt: skip
+
+    [step] = compare_tables(table(archive("1")), table(archive("1", "2"))).steps
+    [left] = compare_tables(
+        table(archive("1")), table(archive("1", leftovers=(Leftover("a", "old"),)))
+    ).steps
+
+    assert ["metadata/2.deltacommit"] == paths(step.new)
+    assert [("leftovers", [], [{"path": "a", "because": "old"}])] == [
+        (field.field, field.old, field.new) for field in left.fields
+    ]
+
+
+def test_deleted_folders_of_a_clean_are_compared_and_shown():
+    old, new = clean({"p/a": 1}), replace(clean({"p/a": 1}), delete_partitions=("p", "q"))
+    [step] = compare_tables(table(old), table(new)).steps
+    alone = replace(clean({}), delete_partitions=("q",))
+
+    assert [("deletePartitions", None, ["p", "q"])] == [
+        (field.field, field.old, field.new) for field in step.fields
+    ]
+    shown = difference_text(compare_plans(plan(table()), plan(table(alone))), Terminal())
+    assert '+ clean  names no files\n      deletePartitions: nothing → ["q"]\n' in shown
+
+
+def test_another_size_of_a_file_and_other_columns_are_changes():
+    [step] = compare_tables(table(clean({"a": 1})), table(clean({"a": 2}))).steps
+    one = cluster(("f", "b1"))
+    [other] = compare_tables(table(one), table(replace(one, columns=("b",)))).steps
+    shown = difference_text(
+        compare_plans(plan(table(clean({"a": 1}))), plan(table(clean({"a": 2})))), Terminal()
+    )
+
+    assert ["a"] == paths(step.changed)
+    assert [("columns", ["a"], ["b"])] == [(f.field, f.old, f.new) for f in other.fields]
+    assert "~ 1 file: another size: old" in shown
+
+
+def test_names_of_a_plan_cannot_paint_the_terminal():
+    name = "\x1b[31mred\n```"
+    step = SavepointStep(
+        change="create", name=name, instant="1", until=None, files=0, bytes=0, because=name
+    )
+    old, new = plan(table(spec={name: 1})), plan(table(step, spec={name: 2}))
+    difference = compare_plans(old, new)
+
+    for text in (difference_text(difference, Terminal()), difference_markdown(difference)):
+        assert "\x1b" not in text
+        assert r"savepoint create \x1b[31mred ```" in text
