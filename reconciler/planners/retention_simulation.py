@@ -7,16 +7,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
-import pyarrow.compute as pc
 
-from reconciler.arrays import Mask, to_numpy
+from reconciler.arrays import Mask
 from reconciler.hudi.timeline.instant import parse_instant
 from reconciler.planners.compose import plan_table
 from reconciler.planners.readable_instants import find_readable_writes
-from reconciler.plans.columns import rank_values
+from reconciler.planners.removed_files import find_removed_files
 from reconciler.plans.guardrails import evaluate_policies
-from reconciler.plans.model import Note, TablePlan, removal_steps
-from reconciler.plans.refused_steps import list_applied_steps
+from reconciler.plans.model import Note, TablePlan
 from reconciler.prices import Prices, round_amount
 from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.model import TableState
@@ -203,7 +201,7 @@ def _fill(
     refusals: tuple[Note, ...],
 ) -> RetentionPoint:
     """Return a point with the figures of its plan."""
-    impact, window = plan.impact, _find_window(state, _find_removed(state, plan))
+    impact, window = plan.impact, _find_window(state, find_removed_files(state, plan))
     kept = int(state.files.size.sum()) - impact.bytes_removed
     amount = None if prices is None else prices.price_storage(kept)
     return replace(
@@ -218,21 +216,3 @@ def _fill(
         kept_per_month=None if amount is None else round_amount(amount),
         refusals=refusals,
     )
-
-
-def _find_removed(state: TableState, plan: TablePlan) -> Mask:
-    """Return per file of the table whether a step that is applied removes it."""
-    files = state.files
-    codes = {path: code for code, path in enumerate(files.partitions)}
-    is_removed = np.zeros(len(files), np.bool_)
-    for step in removal_steps(list_applied_steps(plan)):
-        paths, row = rank_values(step.files.partition)
-        for number, path in enumerate(paths):
-            if (code := codes.get(path)) is None:
-                continue  # a resumed clean may name folders that are gone
-            low, high = np.searchsorted(files.partition, [code, code + 1]).tolist()
-            start, end = np.searchsorted(row, [number, number + 1]).tolist()
-            named = step.files.name.slice(start, end - start)
-            is_in = pc.is_in(files.name.slice(low, high - low), value_set=named)
-            is_removed[low:high] |= to_numpy(is_in)
-    return is_removed

@@ -5,13 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import reconciler
+from reconciler.hudi.load import load_archived_instants, load_properties
+from reconciler.hudi.timeline.instant import COMMITS
 from reconciler.planners.answers.planned_table import PlannedTable
 from reconciler.planners.answers.search import search_name
+from reconciler.planners.clean.explanations import LOGS_OF_LATER_SLICES
+from reconciler.planners.clean.planner import find_logs_of_later_slices
 from reconciler.planners.compose import plan_table
 from reconciler.plans.step_items import list_items
+from reconciler.storage.open import open_storage
 from tests.selection import long
 from tests.trees import unpack
 
@@ -37,13 +43,21 @@ spec:
   retention: {{{retention}}}
   concurrency: {{lock: {{provider: filesystem, path: .hoodie}}}}
 {more}"""
+POLICY = """\
+apiVersion: reconciler/v1
+kind: Policy
+metadata: {name: careful}
+spec: {maxFilesRemoved: 0}
+"""
 
 
-def planned(folder, scenario, retention="commits: 2", more="", zone="UTC"):
+def planned(folder, scenario, retention="commits: 2", more="", zone="UTC", policy=""):
     unpack(CASES / scenario / "table.zip", folder / "table", hollow=True)
     text = SPEC.format(retention=retention, more=more, zone=zone)
     (folder / "t.yaml").write_text(text)
-    [spec] = reconciler.load_specs(folder / "t.yaml")
+    if policy:
+        (folder / "policy.yaml").write_text(policy)
+    [spec] = reconciler.load_specs(folder)
     state = reconciler.observe(spec, now=NOW)
     return PlannedTable(spec, state, plan_table(spec, state, NOW), NOW)
 
@@ -159,6 +173,90 @@ def test_an_archived_instant_is_looked_for_only_if_none_is_active(tmp_path):
     assert search_name(table, "a", fail).answers
     [answer] = ask(table, "0", [type(first)("0", first.action, first.state)]).answers
     assert ("archived", "0.commit") == (answer.verdict, answer.name)
+
+
+def test_an_archived_instant_has_the_name_of_its_file_too(tmp_path):
+    table = planned(tmp_path, "cow_archived__1.2.0")
+    storage = open_storage(table.spec.path)
+    archived = list(load_archived_instants(storage, load_properties(storage)))
+    first = next(one for one in archived if one.action in COMMITS)
+    names = (
+        f"{first.requested}.{first.action}",
+        f".hoodie/timeline/{first.requested}_{first.completed}.{first.action}",
+        f".hoodie/timeline/{first.requested}.{first.action}.requested",
+    )
+
+    for name in names:
+        [answer] = ask(table, name, archived).answers
+        assert ("archived", f"{first.requested}.{first.action}") == (answer.verdict, answer.name)
+
+
+def test_an_instant_of_the_metadata_table_is_not_one_of_the_table(tmp_path):
+    table = planned(tmp_path, "cow_basic__1.2.0")
+    time = table.state.timeline.commits[0].requested
+
+    assert ask(table, f".hoodie/timeline/{time}.commit").answers
+    assert () == ask(table, f".hoodie/metadata/.hoodie/timeline/{time}.deltacommit").answers
+
+
+def test_a_write_before_a_gap_of_reads_says_so(tmp_path):
+    table = planned(tmp_path, "cow_savepoint__0.15.0", "commits: 1")
+    [savepoint] = table.state.savepoints
+    readable = table.readable
+    gone = [time for time, (_, is_left) in readable.items() if not is_left]
+    assert any(time > savepoint.instant for time in gone)
+
+    for time, (before, after) in readable.items():
+        [about] = [
+            fact.because
+            for answer in ask(table, time).answers
+            for fact in answer.facts
+            if fact.about == "reads"
+        ]
+        assert after == ("also after the plan" in about)
+        assert before != ("no read as of it works" in about)
+
+
+def test_what_a_policy_refuses_stays(tmp_path):
+    table = planned(tmp_path, "cow_delete_partition__1.2.0", "commits: 1", policy=POLICY)
+    going = paths_of(table, "clean")
+    folders = {path for step in table.plan.steps for path in step.delete_partitions}
+
+    assert going
+    assert folders
+    for path in going:
+        answer, about = facts(table, path)
+        assert "refused" == answer.verdict
+        assert answer.summary.startswith("stays: step clean is refused: policy careful")
+        assert about["refusal"].endswith("[maxFilesRemoved]")
+    for path in folders:
+        answer, about = facts(table, path)
+        assert ("stays", True) == (answer.verdict, "refusal" in about)
+
+
+def test_logs_that_hudi_1x_reads_with_a_later_slice_say_so(tmp_path):
+    table = planned(tmp_path, "mor_timeline_touched__1.2.0_v6", "commits: 1", "  compaction: {}\n")
+    is_later = find_logs_of_later_slices(table.view, table.clean.expired)
+    rows = np.flatnonzero(is_later).tolist()
+
+    assert rows
+    for row in rows:
+        answer, about = facts(table, table.state.files.locate_file(row)[0])
+        assert f"stays: {LOGS_OF_LATER_SLICES}" == answer.summary
+        assert LOGS_OF_LATER_SLICES == about["completionTimes"]
+
+
+def test_no_clean_is_due_names_the_trigger_and_not_another_block(tmp_path):
+    retention = "commits: 1, afterCommits: 99"
+    table = planned(tmp_path, "mor_compacted__1.2.0", retention, "  compaction: {}\n")
+    past = table.clean.expired.by_policy[table.view.row_slice]
+    answers = [
+        ask(table, table.state.files.locate_file(row)[0]).answers[0]
+        for row in np.flatnonzero(past).tolist()
+    ]
+
+    assert {"retained"} == {answer.verdict for answer in answers}
+    assert all("(retention.afterCommits: 99)" in answer.summary for answer in answers)
 
 
 def test_a_misspelt_name_has_near_names(tmp_path):

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.timeline.instant import WRITES
 from reconciler.planners.answers.model import Answer, Fact, Verdict
 from reconciler.planners.answers.planned_table import PlannedTable, find_path
-from reconciler.planners.clean.planner import describe_retention
+from reconciler.planners.clean.explanations import LOGS_OF_LATER_SLICES
+from reconciler.planners.clean.planner import (
+    CleanDecision,
+    describe_retention,
+    find_logs_of_later_slices,
+)
 from reconciler.planners.protection import find_saved_slices
 from reconciler.planners.reasons import format_bytes, pluralize
-from reconciler.plans.model import FILE_KINDS, KEEP_RULES, ResumeStep, Step
+from reconciler.plans.model import (
+    FILE_KINDS,
+    KEEP_RULES,
+    CleanStep,
+    OrphansStep,
+    ResumeStep,
+    RollbackStep,
+    Step,
+)
 from reconciler.plans.partition_deletion import deleted_partitions
 from reconciler.spec.model import Policy
 
 _KIND_NAMES = {"base": "base file", "log": "log file", "cdc": "CDC file"}
-#: steps that take files away, in contrast to those that rewrite slices
-_REMOVING = ("clean", "orphans", "rollback")
 
 
 def explain_file(table: PlannedTable, row: int) -> Answer:
@@ -25,17 +36,18 @@ def explain_file(table: PlannedTable, row: int) -> Answer:
     files, view = table.state.files, table.view
     path, _ = files.locate_file(row)
     place = int(view.row_slice[row])
-    steps = tuple(_list_steps(table, path, place))
+    taking = tuple(_find_steps(table, path, place))
     facts = (
         *_describe_file(table, row),
         *_describe_slice(table, place),
-        *_describe_retention(table, place),
+        *_describe_retention(table, row, place),
         *_describe_protection(table, place),
-        *steps,
+        *(Fact(_name_step(step), because) for step, because in taking),
+        *(fact for step, _ in taking for fact in table.describe_refusal(step)),
         *_describe_deletion(table, files.partitions[files.partition[row]]),
         *table.find_mentions(path.rpartition("/")[2]),
     )
-    verdict, summary = _decide(table, path, place, steps)
+    verdict, summary = _decide(table, path, row, [step for step, _ in taking])
     return Answer(kind="file", name=path, verdict=verdict, summary=summary, facts=facts)
 
 
@@ -60,41 +72,58 @@ def explain_removed_file(table: PlannedTable, path: str) -> Answer | None:
     return None
 
 
-def _decide(
-    table: PlannedTable, path: str, place: int, steps: tuple[Fact, ...]
-) -> tuple[Verdict, str]:
+def _decide(table: PlannedTable, path: str, row: int, steps: Sequence[Step]) -> tuple[Verdict, str]:
     """Return the verdict and its sentence: the first of what holds."""
-    view, taken = table.view, [fact.about for fact in steps]
-    if going := [kind for kind in taken if kind.partition(" ")[0] in (*_REMOVING, "resume")]:
-        return "goes", f"goes: step {going[0]} of the plan removes it"
+    place = int(table.view.row_slice[row])
+    applied = [step for step in steps if table.find_refusal(step) is None]
+    if going := [step for step in applied if _removes_files(step)]:
+        return "goes", f"goes: step {_name_step(going[0])} of the plan removes it"
     if (because := table.find_kept(path)) is not None:
         return "kept", f"stays although it is past retention: {because}"
-    if taken:
-        return "rewritten", f"stays until a clean: step {taken[0]} of the plan rewrites its slice"
+    if rewriting := [step for step in applied if not _removes_files(step)]:
+        name = _name_step(rewriting[0])
+        return "rewritten", f"stays until a clean: step {name} of the plan rewrites its slice"
+    if refused := [step for step in steps if _removes_files(step)]:
+        step = refused[0]
+        return "refused", f"stays: step {_name_step(step)} is refused: {table.find_refusal(step)}"
+    return _decide_by_slice(table, row, place)
+
+
+def _decide_by_slice(table: PlannedTable, row: int, place: int) -> tuple[Verdict, str]:
+    """Return why a file stays that no step names."""
+    view = table.view
     if not view.is_visible[place]:
         return "unfinished", "stays: its write is not completed, so no reader sees it"
     if view.is_live[place] and view.is_newest[place]:
         return "newest", "stays: it is of the newest file slice of its group, which readers see"
-    return "retained", f"stays: {_explain_retained(table, place)}"
+    return "retained", f"stays: {_explain_retained(table, row, place)}"
 
 
-def _explain_retained(table: PlannedTable, place: int) -> str:
+def _removes_files(step: Step) -> bool:
+    """Return whether a step takes away the files that it names; others rewrite slices."""
+    is_resumed = isinstance(step, ResumeStep) and step.groups is None
+    return is_resumed or isinstance(step, CleanStep | OrphansStep | RollbackStep)
+
+
+def _explain_retained(table: PlannedTable, row: int, place: int) -> str:
     """Return why a superseded slice that no step and no rule names stays."""
     if table.spec.retention is None:
         return "the spec declares no retention, so no clean is planned"
     if table.is_blocked or table.plan.is_blocked:
         return "the plan of the table is refused"
-    if table.clean is not None and table.clean.expired.by_policy[place]:
-        return f"no clean is due; {_explain_no_clean(table)}"
-    return f"it is not past the retention of {describe_retention(table.spec.retention)}"
+    clean = table.clean
+    if clean is None or not clean.expired.by_policy[place]:
+        return f"it is not past the retention of {describe_retention(table.spec.retention)}"
+    if table.clean_obstacle is not None:
+        return f"no clean is due; {table.clean_obstacle}"
+    if _is_log_of_later_slice(clean, row):
+        return LOGS_OF_LATER_SLICES
+    return "no clean is due; the plan has no clean"
 
 
-def _explain_no_clean(table: PlannedTable) -> str:
-    """Return why the plan has no clean though files are past retention, as the plan says it."""
-    notes = (*table.plan.warnings, *table.plan.refusals)
-    words = ("nothingToDo", "pendingClean", "pendingWrite")
-    found = (note.because for note in notes if note.rule in words)
-    return next(found, "the plan has no clean")
+def _is_log_of_later_slice(clean: CleanDecision, row: int) -> bool:
+    later = find_logs_of_later_slices(clean.view, clean.expired)
+    return bool(len(later) and later[row])
 
 
 def _describe_file(table: PlannedTable, row: int) -> Iterator[Fact]:
@@ -134,7 +163,7 @@ def _describe_slice(table: PlannedTable, place: int) -> Iterator[Fact]:
         yield Fact("slice", f"file slice {began} is the newest of its file group")
 
 
-def _describe_retention(table: PlannedTable, place: int) -> Iterator[Fact]:
+def _describe_retention(table: PlannedTable, row: int, place: int) -> Iterator[Fact]:
     """Yield what the policy says of a slice, with its figures."""
     retention, clean = table.spec.retention, table.clean
     if retention is None:
@@ -145,6 +174,8 @@ def _describe_retention(table: PlannedTable, place: int) -> Iterator[Fact]:
     kept = f"retention keeps {describe_retention(retention)}"
     commits = pluralize(len(table.state.timeline.commits), "completed commit")
     verdict = "is past it" if clean.expired.by_policy[place] else "is not past it"
+    if _is_log_of_later_slice(clean, row):
+        yield Fact("completionTimes", LOGS_OF_LATER_SLICES)
     if retention.policy is Policy.FILE_VERSIONS:
         newer = pluralize(int(table.view.rank[place]), "newer slice")
         yield Fact("retention", f"{kept}; the slice has {newer} in its group and {verdict}")
@@ -178,7 +209,7 @@ def _describe_protection(table: PlannedTable, place: int) -> Iterator[Fact]:
             yield Fact("pendingClean", f"clean {pending.instant} is {pending.state.lower()}")
 
 
-def _list_steps(table: PlannedTable, path: str, place: int) -> Iterator[Fact]:
+def _find_steps(table: PlannedTable, path: str, place: int) -> Iterator[tuple[Step, str]]:
     """Yield the steps of the plan that name the file or its slice, each with its reason."""
     folder, _, name = path.rpartition("/")
     group = table.view.files.group_id[int(table.view.group[place])].as_py()
@@ -190,8 +221,7 @@ def _list_steps(table: PlannedTable, path: str, place: int) -> Iterator[Fact]:
             content = "" if at < 0 else items.content[at].as_py()
             at = at if name in content.split(",") else -1
         if at >= 0:
-            because = items.because[at].as_py() or getattr(step, "because", "")
-            yield Fact(_name_step(step), because)
+            yield step, items.because[at].as_py() or getattr(step, "because", "")
 
 
 def _name_step(step: Step) -> str:

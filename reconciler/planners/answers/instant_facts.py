@@ -61,7 +61,7 @@ def _decide(
         return "goes", "leaves the active timeline: step archive of the plan moves it"
     if table.spec.timeline is None:
         return "active", "stays active: the spec has no timeline block, so no archival is planned"
-    reasons = [fact.because for fact in archival if fact.about == "timeline"]
+    reasons = [fact.because for fact in archival]
     return "active", f"stays active: {reasons[-1] if reasons else 'nothing archives it'}"
 
 
@@ -91,16 +91,16 @@ def _describe_reads(table: PlannedTable, instant: Instant) -> Iterator[Fact]:
     """Yield whether the table can be read as of the instant, before and after the plan."""
     if not instant.is_completed or instant.action not in COMMITS:
         return
-    impact, requested = table.plan.impact, instant.requested
-    before, after = impact.earliest_readable_before, impact.earliest_readable_after
-    if before is None or requested < before:
-        yield Fact("reads", f"no read as of it works: the earliest readable instant is {before}")
-    elif after is None or requested < after:
-        yield Fact(
-            "reads", f"a read as of it works until the plan is applied, then from {after} on"
-        )
-    else:
+    requested = instant.requested
+    before, after = table.readable.get(requested, (False, False))
+    if before and after:
         yield Fact("reads", "a read as of it works, also after the plan")
+    elif before:
+        later = [time for time, (_, is_left) in table.readable.items() if is_left]
+        then = f"; from {later[0]} on" if later else ""
+        yield Fact("reads", f"a read as of it works until the plan is applied{then}")
+    else:
+        yield Fact("reads", f"no read as of it works: {_explain_unreadable(table, requested)}")
     clean, retention = table.clean, table.spec.retention
     if clean is not None and retention is not None and clean.expired.earliest is not None:
         earliest = clean.expired.earliest
@@ -108,6 +108,13 @@ def _describe_reads(table: PlannedTable, instant: Instant) -> Iterator[Fact]:
         kept = describe_retention(retention)
         text = f"it is {side} the earliest instant to retain {earliest} ({kept})"
         yield Fact("retention", text)
+
+
+def _explain_unreadable(table: PlannedTable, requested: str) -> str:
+    readable = [time for time, (is_readable, _) in table.readable.items() if is_readable]
+    if readable and requested < readable[0]:
+        return f"the earliest readable instant is {readable[0]}"
+    return "cleans removed files that it needs"
 
 
 def _describe_savepoint(table: PlannedTable, instant: Instant) -> Iterator[Fact]:
@@ -125,6 +132,7 @@ def _list_steps(table: PlannedTable, instant: Instant) -> Iterator[Fact]:
             case ResumeStep() | RollbackStep() | SavepointStep():
                 if step.instant == instant.requested:
                     yield Fact(step.kind, step.because)
+                    yield from table.describe_refusal(step)
             case _:
                 pass
 
@@ -137,7 +145,9 @@ def _describe_archival(table: PlannedTable, instant: Instant) -> Iterator[Fact]:
     steps = [step for step in table.plan.steps if isinstance(step, ArchiveStep)]
     for step in steps:
         if any(_is_same(one.instant, one.action, instant) for one in step.instants):
-            yield Fact("archive", step.because)
+            refusal = tuple(table.describe_refusal(step))
+            yield Fact("timeline" if refusal else "archive", step.because)
+            yield from refusal
             return
         if step.bound is not None and instant.requested >= step.bound.instant:
             yield Fact("timeline", f"{step.bound.because} [{step.bound.rule}]")

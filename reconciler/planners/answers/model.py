@@ -12,6 +12,7 @@ Verdict = Literal[
     "goes",
     "rewritten",
     "kept",
+    "refused",
     "newest",
     "retained",
     "unfinished",
@@ -21,10 +22,10 @@ Verdict = Literal[
     "stays",
 ]
 """What becomes of it: a file that an earlier clean ``removed``, that ``goes`` by this plan, is
-``rewritten`` by it and stays until a clean, is past retention and ``kept``, is of the ``newest``
-slice, is ``retained`` by the policy, or of an ``unfinished`` write; an instant that stays
-``active``, ``goes`` to the archive, is ``archived`` or ``pending``; a partition that ``stays`` or
-``goes``."""
+``rewritten`` by it and stays until a clean, is past retention and ``kept``, would go by a step
+that is ``refused``, is of the ``newest`` slice, is ``retained`` by the policy, or of an
+``unfinished`` write; an instant that stays ``active``, ``goes`` to the archive, is ``archived`` or
+``pending``; a partition that ``stays`` or ``goes``."""
 
 
 @dataclass(frozen=True, slots=True)

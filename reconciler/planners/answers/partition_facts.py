@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow.compute as pc
@@ -13,44 +13,53 @@ from reconciler.planners.answers.planned_table import PlannedTable, count_within
 from reconciler.planners.protection import find_saved_slices
 from reconciler.planners.reasons import format_bytes, pluralize
 from reconciler.plans.columns import dictionary_codes
-from reconciler.plans.model import KEEP_RULES, CleanStep, ResumeStep
+from reconciler.plans.model import KEEP_RULES, CleanStep, ResumeStep, Step
 from reconciler.plans.partition_deletion import deleted_partitions
 
 
 def explain_partition(table: PlannedTable, path: str) -> Answer:
     """Return what holds a partition and what the plan does in it."""
     rows = _find_rows(table, path)
-    deletion = [
-        Fact("deletePartition", deleted.because)
-        for deleted in deleted_partitions(table.plan.steps)
-        if deleted.path == path
-    ]
-    folder = [
-        Fact(step.kind, "its folder is removed with its last file")
+    going = [
+        step
         for step in table.plan.steps
-        if isinstance(step, CleanStep | ResumeStep) and path in step.delete_partitions
+        if (isinstance(step, CleanStep | ResumeStep) and path in step.delete_partitions)
+        or any(deleted.path == path for deleted in deleted_partitions([step]))
     ]
+    applied = [step.kind for step in going if table.find_refusal(step) is None]
     facts = (
         *_describe_files(table, rows),
         *_describe_holders(table, path, rows),
-        *deletion,
-        *folder,
+        *(Fact(step.kind, _explain_going(step, path)) for step in going),
         *_list_steps(table, path),
+        *_describe_refusals(table, path, going),
         *table.find_mentions(path),
     )
-    verdict, summary = _decide(table, rows, is_deleted=bool(deletion), goes=bool(folder))
+    verdict, summary = _decide(table, rows, applied)
     name = path or "."
     return Answer(kind="partition", name=name, verdict=verdict, summary=summary, facts=facts)
 
 
-def _decide(
-    table: PlannedTable, rows: Integers, *, is_deleted: bool, goes: bool
-) -> tuple[Verdict, str]:
+def _explain_going(step: Step, path: str) -> str:
+    reasons = (deleted.because for deleted in deleted_partitions([step]) if deleted.path == path)
+    return next(reasons, "its folder is removed with its last file")
+
+
+def _describe_refusals(table: PlannedTable, path: str, going: Sequence[Step]) -> Iterator[Fact]:
+    """Yield why steps that would do something in the partition are not applied."""
+    for step, items in table.step_items:
+        is_file_step = items.noun in ("file", "file slice")
+        if any(step is one for one in going) or (is_file_step and count_within(items, path)[0]):
+            yield from table.describe_refusal(step)
+
+
+def _decide(table: PlannedTable, rows: Integers, applied: Sequence[str]) -> tuple[Verdict, str]:
+    """Return the verdict and its sentence. ``applied``: kinds of the steps by which it goes."""
     view = table.view
-    if is_deleted:
+    if "deletePartition" in applied:
         return "goes", "goes: step deletePartition of the plan deletes it"
-    if goes:
-        return "goes", "goes: step clean of the plan removes its last files and its folder"
+    if applied:
+        return "goes", f"goes: step {applied[0]} of the plan removes its last files and its folder"
     current = int(view.is_current[view.row_slice[rows]].sum())
     if current:
         return "stays", f"stays: readers see {pluralize(current, 'file')} of it"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -16,14 +16,18 @@ from reconciler.arrays import to_arrow, to_numpy
 from reconciler.hudi.files.view import FileView
 from reconciler.planners.answers.model import Fact
 from reconciler.planners.clean.boundary import find_cutoff
+from reconciler.planners.clean.explanations import check_after_commits
 from reconciler.planners.clean.planner import CleanDecision, plan_clean
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.protection import Protection, find_protection
+from reconciler.planners.readable_instants import find_readable_writes
 from reconciler.planners.reader_window import ReaderWindow, find_reader_window
 from reconciler.planners.recovery.resume_clean import plan_clean_resumes
+from reconciler.planners.removed_files import find_removed_files
 from reconciler.planners.savepoints.planner import plan_savepoints
 from reconciler.plans.model import Step, TablePlan
 from reconciler.plans.refusals import refuse_by_state
+from reconciler.plans.refused_steps import find_refusals, list_applied_steps
 from reconciler.plans.step_items import StepItems, list_items
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
@@ -80,9 +84,43 @@ class PlannedTable:
         )
 
     @cached_property
+    def clean_obstacle(self) -> str | None:
+        """Return why no clean is planned whatever is past retention; None if one may be."""
+        retention = self.spec.retention
+        if retention is None or self.is_blocked:
+            return None
+        resumes = plan_clean_resumes(self.state, self.spec.concurrency, self.now, self.window)
+        if resumes.is_blocked:
+            return resumes.warnings[0].because
+        gate = check_after_commits(retention, self.state)
+        return None if gate is None else gate.because
+
+    @cached_property
+    def readable(self) -> Mapping[str, tuple[bool, bool]]:
+        """Return per completed write whether reads as of it work, before and after the plan."""
+        writes, before = find_readable_writes(self.state)
+        _, after = find_readable_writes(self.state, find_removed_files(self.state, self.plan))
+        pairs = zip(before.tolist(), after.tolist(), strict=True)
+        return dict(zip(writes, pairs, strict=True))
+
+    @cached_property
     def step_items(self) -> tuple[tuple[Step, StepItems], ...]:
         """Return the steps of the plan with what each names."""
         return tuple((step, list_items(step)) for step in self.plan.steps)
+
+    def find_refusal(self, step: Step) -> str | None:
+        """Return why a step of the plan is not applied; None if it is."""
+        if any(each is step for each in list_applied_steps(self.plan)):
+            return None
+        whole = (note for note in self.plan.refusals if note.step is None)
+        note = [*find_refusals(step, self.plan.refusals), *whole][0]
+        return f"{note.because} [{note.rule}]"
+
+    def describe_refusal(self, step: Step) -> Iterator[Fact]:
+        """Yield why a step alone is not applied; what refuses the whole plan is a mention."""
+        refusal = self.find_refusal(step)
+        if refusal is not None and not self.plan.is_blocked:
+            yield Fact("refusal", f"step {step.kind} is not applied: {refusal}")
 
     def find_kept(self, path: str) -> str | None:
         """Return why a file that is past retention stays; None if it is not among them."""

@@ -23,6 +23,8 @@ _MAX_NEAR: Final = 3
 #: file names that are compared with a misspelt one, and how many letters of it they begin with
 _MAX_COMPARED: Final = 2000
 _COMMON_START: Final = 6
+#: folders of the files of the table's timeline; the metadata table has its own
+_TIMELINE_FOLDERS: Final = (".hoodie", ".hoodie/timeline")
 
 ReadArchived = Callable[[], Iterable[Instant]]
 """Returns the archived instants, which is slow."""
@@ -32,8 +34,8 @@ def search_name(table: PlannedTable, name: str, read_archived: ReadArchived) -> 
     """Return the answers about everything that has this name."""
     wanted = _shorten(table, name)
     answers = list(_find_answers(table, wanted))
-    if not answers and wanted.isdigit():
-        archived = [one for one in read_archived() if one.requested == wanted]
+    if not answers and _looks_like_instant(wanted):
+        archived = _find_instants(read_archived(), wanted)
         answers += [explain_archived_instant(table, instant) for instant in archived]
     near = () if answers else tuple(_find_near(table, wanted))
     return Search(answers=tuple(answers), near=near)
@@ -53,25 +55,34 @@ def _find_answers(table: PlannedTable, name: str) -> Iterator[Answer]:
     partition = "" if name in (".", "") else name
     if partition in {*state.partitions, *state.files.partitions}:
         yield explain_partition(table, partition)
-    yield from (explain_instant(table, instant) for instant in _find_instants(table, name))
+    instants = _find_instants(state.timeline.instants, name)
+    yield from (explain_instant(table, instant) for instant in instants)
     rows = _find_files(table, name)
     yield from (explain_file(table, row) for row in rows)
     if not rows and (removed := explain_removed_file(table, name)) is not None:
         yield removed
 
 
-def _find_instants(table: PlannedTable, name: str) -> Iterator[Instant]:
+def _looks_like_instant(name: str) -> bool:
+    """Return whether a name begins with a time, so that the archived timeline may have it."""
+    return name.rpartition("/")[2].partition(".")[0].partition("_")[0].isdigit()
+
+
+def _find_instants(instants: Iterable[Instant], name: str) -> Iterator[Instant]:
     """Yield the instants of a requested time, or of a file of the timeline."""
+    folder, _, last = name.rpartition("/")
+    if folder not in ("", *_TIMELINE_FOLDERS):
+        return
     try:
-        named = Instant.parse(name.rpartition("/")[2])
+        named = Instant.parse(last)
     except UnsupportedError:
         named = None
-    for instant in table.state.timeline.instants:
+    for instant in instants:
         is_named = named is not None and (instant.requested, instant.action.completes_as) == (
             named.requested,
             named.action.completes_as,
         )
-        if is_named or name in (instant.requested, f"{instant.requested}.{instant.action}"):
+        if is_named or last in (instant.requested, f"{instant.requested}.{instant.action}"):
             yield instant
 
 

@@ -17,6 +17,10 @@ from reconciler.spec.model import Policy, Retention
 from reconciler.state.model import TableState
 
 NOTHING_TO_DO = "nothingToDo"
+LOGS_OF_LATER_SLICES = (
+    "Hudi 1.x takes completion times from the modification times of timeline files and assigns "
+    "these logs to a later file slice; check whether the table was copied"
+)
 _HOLDER_PHRASES = {
     "pendingCompaction": "pending compactions read",
     "pendingClustering": "pending clusterings read",
@@ -96,9 +100,7 @@ def _warn_of_v6_logs(decision: CleanDecision) -> Note | None:
         return None
     return Note(
         "completionTimes",
-        f"{pluralize(count, 'log file')} of expired file slices stay: Hudi 1.x takes completion "
-        "times from the modification times of timeline files and assigns these logs to a later "
-        "file slice; check whether the table was copied",
+        f"{pluralize(count, 'log file')} of expired file slices stay: {LOGS_OF_LATER_SLICES}",
     )
 
 

@@ -85,7 +85,7 @@ def plan_clean(
         files=removed,
         delete_partitions=partitions,
     )
-    later = _is_read_by_later_slice(view, expired)
+    later = find_logs_of_later_slices(view, expired)
     return CleanDecision(
         step=step if len(removed) or partitions else None,
         kept=list_kept_files(retention, view, protection, expired, by_policy & ~is_removed),
@@ -108,7 +108,7 @@ def _mark_files(view: FileView, of_slices: Mask) -> Mask:
     return rows
 
 
-def _is_read_by_later_slice(view: FileView, expired: ExpiredSlices) -> Mask:
+def find_logs_of_later_slices(view: FileView, expired: ExpiredSlices) -> Mask:
     """Return per file whether it is a removable log of version 6 that Hudi 1.x still reads."""
     if view.row_slice_1x is None:
         return np.zeros(0, np.bool_)
