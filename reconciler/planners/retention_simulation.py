@@ -82,8 +82,8 @@ def simulate_retentions(
     """Return what each retention would keep of the files that are there.
 
     Only cleans are planned, each for the same state; savepoints, readers and pending work keep what
-    they keep in a plan. A clean that waits for commits, or is spread over several runs, counts as
-    a whole.
+    they keep in a plan. A clean that waits for commits, is spread over several runs, or scans some
+    partitions only counts as a whole.
     """
     view, prices = state.view, spec.prices
     is_newest = (view.is_newest & view.is_live)[view.row_slice]
