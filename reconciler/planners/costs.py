@@ -35,17 +35,17 @@ def compute_costs(plan: TablePlan, prices: Prices, queries: Sequence[Query]) -> 
         return TableCosts(prices=prices)
     impact = plan.impact
     deleted = sum(partition.bytes for partition in deleted_partitions(steps))
-    rewrite = _price(prices.price_rewrite(impact.bytes_rewritten), impact.bytes_rewritten)
+    spent = prices.price_rewrite(impact.bytes_rewritten)
     added = estimate_bytes_added(plan)
     reads = _compute_reads(plan, prices, queries)
     return TableCosts(
         prices=prices,
         freed_per_month=_price(prices.price_storage(impact.bytes_removed), impact.bytes_removed),
-        rewrite_once=rewrite,
+        rewrite_once=_price(spent, impact.bytes_rewritten),
         added_per_month=_price(prices.price_storage(added), added),
         deleted_per_month=_price(prices.price_storage(deleted), deleted),
         queries=reads,
-        pays_back_days=_find_payback(rewrite, reads),
+        pays_back_days=_find_payback(spent if impact.bytes_rewritten else None, reads, prices),
     )
 
 
@@ -88,11 +88,12 @@ def _sum_bytes(
     return total
 
 
-def _find_payback(rewrite: float | None, reads: QueryCosts | None) -> float | None:
-    """Return the days until cheaper reads have paid for a rewrite; None if they never do."""
-    if rewrite is None or reads is None:
+def _find_payback(rewrite: float | None, reads: QueryCosts | None, prices: Prices) -> float | None:
+    """Return the days until cheaper reads have paid for a rewrite; None if they never do.
+
+    Bytes are compared, because amounts are rounded.
+    """
+    if rewrite is None or reads is None or reads.per_day_before is None:
         return None
-    if reads.per_day_before is None or reads.per_day_after is None:
-        return None
-    saved = reads.per_day_before - reads.per_day_after
+    saved = prices.price_scan(reads.bytes_before - reads.bytes_after) or 0.0
     return round_amount(rewrite / saved) if saved > 0 else None

@@ -32,8 +32,8 @@ class CostSums:
 
     ``freed``, ``added``, ``deleted``: storage of a month; ``rewritten``: once. ``freed_bytes``,
     ``rewritten_bytes``: the bytes that these amounts are of. ``read_before``, ``read_after``: bytes
-    that the ``counted`` of ``queries`` declared queries read in a day; ``day_before``,
-    ``day_after``: their price.
+    that the ``counted`` of ``queries`` declared queries read in a day; ``saved_a_day``: by how much
+    that becomes cheaper.
     """
 
     currency: str
@@ -47,8 +47,7 @@ class CostSums:
     counted: int = 0
     read_before: int = 0
     read_after: int = 0
-    day_before: float | None = None
-    day_after: float | None = None
+    saved_a_day: float | None = None
     has_scan_price: bool = False
 
     def add(self, table: TablePlan, costs: TableCosts) -> None:
@@ -67,8 +66,9 @@ class CostSums:
             self.counted += reads.counted
             self.read_before += reads.bytes_before
             self.read_after += reads.bytes_after
-            self.day_before = _add(self.day_before, reads.per_day_before)
-            self.day_after = _add(self.day_after, reads.per_day_after)
+            if reads.per_day_before is not None:  # amounts are rounded, bytes are not
+                saved = costs.prices.price_scan(reads.bytes_before - reads.bytes_after)
+                self.saved_a_day = _add(self.saved_a_day, saved)
 
     @property
     def sentence(self) -> str:
@@ -108,13 +108,13 @@ class CostSums:
         if self.counted < self.queries:
             who = f"declared queries with runs ({self.counted} of {self.queries})"
         reads = f"{who} read {_describe_change(self.read_before, self.read_after)}"
-        if self.day_before is None or self.day_after is None:
+        saved = self.saved_a_day
+        if saved is None:
             hint = (
                 "; declare their runs, such as 40/day, to price it" if self.has_scan_price else ""
             )
             yield f"{reads}{hint}"
             return
-        saved = self.day_before - self.day_after
         if not saved:
             yield reads
             return
@@ -166,7 +166,7 @@ def describe_result_costs(tables: Iterable[TableResult]) -> str:
             total.freed_bytes += table.bytes if costs.freed_per_month is not None else 0
             total.rewritten = _add(total.rewritten, costs.rewrite_once)
             total.rewritten_bytes += costs.bytes_rewritten if costs.rewrite_once is not None else 0
-    return ", ".join(filter(None, (sums[currency].past_sentence for currency in sorted(sums))))
+    return "; ".join(filter(None, (sums[currency].past_sentence for currency in sorted(sums))))
 
 
 def describe_storage(costs: StorageCosts) -> str:

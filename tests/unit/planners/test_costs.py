@@ -60,6 +60,12 @@ def test_a_rewrite_pays_back_by_reads_as_often_as_queries_run():
     assert found.pays_back_days == pytest.approx(6 / (205 - 51.25), rel=1e-3)
 
 
+def test_a_small_saving_pays_back_by_bytes_and_not_by_rounded_amounts():
+    found = costs(predictions=predictions(12_346 * GB, 12_345 * GB))
+
+    assert found.pays_back_days == pytest.approx(6 / (41 * 0.005), rel=1e-3)
+
+
 def test_dearer_reads_never_pay_back():
     found = costs(predictions=predictions(TB, 2 * TB))
 

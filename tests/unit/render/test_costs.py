@@ -12,7 +12,7 @@ from reconciler.executor.result import StepOutcome
 from reconciler.plans.model import Impact, TablePlan
 from reconciler.plans.table_costs import QueryCosts, TableCosts
 from reconciler.prices import Prices
-from reconciler.render.costs import describe_costs, describe_storage_sums
+from reconciler.render.costs import describe_costs, describe_result_costs, describe_storage_sums
 from reconciler.render.plan_markdown import plan_markdown
 from reconciler.render.plan_text import plan_text
 from reconciler.render.prometheus import status_prometheus
@@ -25,15 +25,15 @@ from tests.unit.render import test_plan_markdown as plans
 from tests.unit.render import test_prometheus as statuses
 from tests.unit.render import test_result as results
 
-TIB = 2**40
+GB, TIB = 10**9, 2**40
 USD = Prices(currency="USD", storage_per_gb_month=0.023, scan_per_tb=5.0, rewrite_per_tb=2.0)
 IMPACT = Impact(files_removed=1, bytes_removed=4 * TIB, bytes_rewritten=TIB)
 READS = QueryCosts(
     queries=2,
     counted=2,
     runs_per_day=41.0,
-    bytes_before=1000,
-    bytes_after=590,
+    bytes_before=100 * GB,
+    bytes_after=50 * GB,
     per_day_before=0.5,
     per_day_after=0.25,
 )
@@ -54,13 +54,13 @@ def table(name: str = "t", costs: TableCosts | None = COSTS) -> TablePlan:
 def test_a_table_says_what_it_frees_costs_and_saves():
     assert describe_costs([table()]) == (
         "frees 4.0 TiB, 101 USD a month; rewrites 1.0 TiB once, about 2.2 USD; the new files add "
-        "about 25 USD a month until a clean removes those they replace; declared queries read 41 % "
+        "about 25 USD a month until a clean removes those they replace; declared queries read 50 % "
         "less, about 0.25 USD a day less; the rewrite pays back in about 9 days"
     )
 
 
 def test_reads_that_become_dearer_do_not_pay_back():
-    more = replace(READS, bytes_after=1500, per_day_after=0.75)
+    more = replace(READS, bytes_after=150 * GB, per_day_after=0.75)
 
     assert describe_costs(
         [table(costs=TableCosts(prices=USD, rewrite_once=1.0, queries=more))]
@@ -68,6 +68,25 @@ def test_reads_that_become_dearer_do_not_pay_back():
         "rewrites 1.0 TiB once, about 1 USD; declared queries read 50 % more, about 0.25 USD a day "
         "more"
     )
+
+
+def test_small_savings_are_not_made_of_rounded_amounts():
+    reads = replace(READS, bytes_before=12_346 * GB, bytes_after=12_344 * GB)
+    rounded = replace(reads, per_day_before=61.73, per_day_after=61.72)  # 10 GB, by these
+
+    assert describe_costs(
+        [table(costs=TableCosts(prices=USD, rewrite_once=1.0, queries=rounded))]
+    ).endswith(
+        "read about as much as before, about 0.01 USD a day less; the rewrite pays back in about 3 "
+        "months"
+    )
+
+
+def test_results_in_several_currencies_are_clauses():
+    one = results.table(outcomes=(replace(results.DONE, bytes=np.int64(TIB)),), prices=USD)
+    two = replace(one, prices=replace(USD, currency="EUR"))
+
+    assert "25 EUR a month; 1.0 TiB freed, 25 USD a month" in describe_result_costs([one, two])
 
 
 def test_queries_without_runs_are_asked_for_them():
