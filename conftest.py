@@ -2,4 +2,5 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.oracle.plugin", "tests.quick", "tests.selection", "tests.servers.plugin"]
+# selection comes first, because the others import it, and pytest compiles plugins by itself
+pytest_plugins = ["tests.selection", "tests.oracle.plugin", "tests.quick", "tests.servers.plugin"]

@@ -27,6 +27,7 @@ from tests.oracle.hudi import (
     RealHudi,
     directory_listing,
 )
+from tests.oracle.kept_tables import KeptTable
 from tests.oracle.prepared_tables import copy_table
 
 Partitions = Literal["none", "plain", "hive", "encoded", "levels", "dropped"]
@@ -416,8 +417,37 @@ def cluster_by_hudi(subject: Subject) -> str:
     return instant
 
 
+SubjectMaker = Callable[[RealHudi, Path, Shape], Subject]
+
+
+def name_kept_subject(make: SubjectMaker, shape: Shape) -> KeptTable:
+    """Return the archive of a table."""
+    queries = [shape.query({"a01": 1}, is_late=late) for late in (False, True)]
+    return KeptTable(
+        name=f"{make.__name__}-{shape}",
+        made_by=make,
+        arguments=(shape, shape.options(), queries),
+    )
+
+
+def unpack_or_make_subject(
+    make: SubjectMaker, hudi: RealHudi, path: Path, shape: Shape, folder: Path
+) -> Subject:
+    """Return a table with its recorded rows; ``folder`` is for Hudi's answers."""
+    kept = name_kept_subject(make, shape)
+    facts = kept.unpack(path)
+    if facts is None:
+        made = make(hudi, path, shape)
+        made.record(folder)
+        told = {"model": made.model, "kept": made.kept, "is_late": made.is_late}
+        facts = kept.record(path, told)
+    write_old_dates(hudi, shape)
+    table = HudiTable(path=path, options=shape.options())
+    return Subject(shape=shape, hudi=hudi, table=table, **facts)
+
+
 class SubjectCache:
-    """Makes and clusters each table once; returns copies from before and after."""
+    """Unpacks or makes, and clusters, each table once; returns copies from before and after."""
 
     def __init__(
         self, real_hudi: Callable[[str], RealHudi], folder: Path, clusterer: Clusterer
@@ -429,9 +459,9 @@ class SubjectCache:
 
     def unclustered(self, shape: Shape) -> Subject:
         if shape not in self._before:
-            hudi = self._real_hudi(shape.version)
-            self._before[shape] = made = make_subject(hudi, self._new(), shape)
-            made.record(self._new())
+            self._before[shape] = unpack_or_make_subject(
+                make_subject, self._real_hudi(shape.version), self._new(), shape, self._new()
+            )
         return self._before[shape]
 
     def clustered(self, shape: Shape) -> Subject:

@@ -1,4 +1,4 @@
-"""Tables with a history, made by real Hudi once per run and copied for every test."""
+"""Tables with a history, which real Hudi made, copied for every test."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from tests.oracle.hudi import (
     COMPACT_METADATA,
     FEW_GROUPS,
     INDEXES,
+    NOTHING_BY_ITSELF,
     SMALL_FILTERS,
     HudiTable,
     RealHudi,
     directory_listing,
     keep_commits,
 )
+from tests.oracle.kept_tables import KeptTable
 
 RECORD_INDEX = {**INDEXES, **FEW_GROUPS, "hoodie.index.type": "RECORD_INDEX"}
 
@@ -80,26 +82,49 @@ def _compact(hudi: RealHudi, table: HudiTable, kind: TableKind) -> None:
         hudi.compact(table, instant)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """A Hudi version, and a name for what else a history knows."""
+
+    version: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return "-".join(filter(None, (self.version, self.name)))
+
+
+Story = Callable[[RealHudi, Path, Any], HudiTable]
+
+
+def name_kept(kind: Any, story: Story) -> KeptTable:
+    """Return the archive of a history."""
+    name = f"{story.__name__}-{kind}"
+    return KeptTable(name=name, made_by=story, arguments=(kind, NOTHING_BY_ITSELF))
+
+
 class PreparedTables:
-    """Makes each history once; returns copies."""
+    """Unpacks or makes each history once; returns copies."""
 
     def __init__(self, real_hudi: Callable[[str], RealHudi], folder: Path) -> None:
         self._real_hudi, self._folder = real_hudi, folder
-        self._made: dict[tuple[str, TableKind], HudiTable] = {}
+        self._made: dict[str, HudiTable] = {}
 
     def table(
-        self,
-        kind: TableKind,
-        path: Path,
-        story: Callable[[RealHudi, Path, TableKind], HudiTable] = write_history,
+        self, kind: Any, path: Path, story: Story = write_history
     ) -> tuple[RealHudi, HudiTable]:
-        """Return Hudi of the kind's version, and a copy of the table at the path."""
-        hudi, key = self._real_hudi(kind.version), (story.__name__, kind)
-        if key not in self._made:
-            home = self._folder / f"{story.__name__}-{kind}" / "t"
+        """Return Hudi of the kind's version, and a copy of the table at the path.
+
+        ``kind``: what the story gets; it has a version, and its text tells it from others.
+        """
+        hudi, kept = self._real_hudi(kind.version), name_kept(kind, story)
+        if kept.name not in self._made:
+            home = self._folder / kept.name / "t"
             home.parent.mkdir()
-            self._made[key] = story(hudi, home, kind)
-        made = self._made[key]
+            facts = kept.unpack(home) or kept.record(
+                home, {"options": dict(story(hudi, home, kind).options)}
+            )
+            self._made[kept.name] = HudiTable(path=home, **facts)
+        made = self._made[kept.name]
         copy_table(made.path, path)
         return hudi, made.at(path)
 

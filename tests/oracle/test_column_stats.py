@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from tests.built_column_stats import build, open_test_session
 from tests.oracle.hudi import COMPACT_METADATA, directory_listing, keep_commits
+from tests.oracle.prepared_tables import Variant
 from tests.selection import EVERY_CASE, long, take_turn
 
 pytestmark = pytest.mark.oracle
@@ -33,28 +32,24 @@ NAMES = {
 }
 
 
-@pytest.fixture(scope="module")
-def made(real_hudi, tmp_path_factory):
+def write_without_index(hudi, path, variant):
+    """Write five files, and no index."""
+    table = hudi.table(path, merge_on_read=variant.name == "mor", options=WITHOUT)
+    hudi.write(table, [("a1", "a", 1), ("b1", "b", 1)], "insert")
+    hudi.write(table, [("a2", "a", 2), ("a3", "a", 3)], "insert", COMPACT_METADATA)
+    hudi.write(table, [("a4", "a", 4)], "insert", COMPACT_METADATA)
+    hudi.write(table, [("b5", "b", 5)], "insert")
+    if variant.name == "mor":
+        hudi.write(table, [("b1", "b", 7)])
+    return table
+
+
+@pytest.fixture
+def made(library):
     """``made(version, kind, path)``: a copy of a table with five files and no index."""
-    tables = {}
 
     def copy(version, kind, path):
-        hudi = real_hudi(version)
-        if (version, kind) not in tables:
-            table = hudi.table(
-                tmp_path_factory.mktemp(f"{version}-{kind}") / "t",
-                merge_on_read=kind == "mor",
-                options=WITHOUT,
-            )
-            hudi.write(table, [("a1", "a", 1), ("b1", "b", 1)], "insert")
-            hudi.write(table, [("a2", "a", 2), ("a3", "a", 3)], "insert", COMPACT_METADATA)
-            hudi.write(table, [("a4", "a", 4)], "insert", COMPACT_METADATA)
-            hudi.write(table, [("b5", "b", 5)], "insert")
-            if kind == "mor":
-                hudi.write(table, [("b1", "b", 7)])
-            tables[version, kind] = table
-        shutil.copytree(tables[version, kind].path, path)
-        return hudi, tables[version, kind].at(path)
+        return library.table(Variant(version=version, name=kind), path, write_without_index)
 
     return copy
 

@@ -21,7 +21,7 @@ from tests.oracle.hudi import (
     keep_versions,
 )
 from tests.oracle.our_clustering import apply_here, assert_done, get_step
-from tests.oracle.prepared_tables import copy_table
+from tests.oracle.prepared_tables import Variant
 from tests.selection import long
 
 pytestmark = pytest.mark.oracle
@@ -93,25 +93,21 @@ def rows(time, keys):
     ]
 
 
-@pytest.fixture(scope="module")
-def make(real_hudi, tmp_path_factory):
-    """Return a function that returns Hudi and a new copy of a table, which is made once."""
-    made = {}
+@pytest.fixture
+def make(library):
+    """Return a function that returns Hudi and a new copy of a table."""
 
     def copy(version, folder, *, merge_on_read):
-        hudi, kind = real_hudi(version), (version, merge_on_read)
-        if kind not in made:
-            made[kind] = make_table(hudi, tmp_path_factory.mktemp("made"), merge_on_read)
-        copy_table(made[kind].path, folder / "t")
-        return hudi, made[kind].at(folder / "t")
+        variant = Variant(version=version, name="mor" if merge_on_read else "cow")
+        return library.table(variant, folder / "t", write_large_and_small)
 
     return copy
 
 
-def make_table(hudi, folder, merge_on_read):
-    """Return a table with a large file in one partition and small ones in another."""
+def write_large_and_small(hudi, path, variant):
+    """Write a large file in one partition and small ones in another."""
     options = INDEXES | FEW_GROUPS | {"hoodie.parquet.small.file.limit": "0"}
-    table = hudi.table(folder / "t", merge_on_read=merge_on_read, options=options)
+    table = hudi.table(path, merge_on_read=variant.name == "mor", options=options)
     hudi.write(table, rows(0, (f"a{number:04d}" for number in range(WIDE))), "bulk_insert")
     for part in range(3):
         hudi.write(table, rows(part, (f"b{part}{number:03d}" for number in range(100))), "insert")

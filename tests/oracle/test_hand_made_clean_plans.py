@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 from itertools import product
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import fastavro
 import pytest
 
 from tests.oracle.hudi import HudiFailedError, directory_listing, keep_commits
+from tests.oracle.prepared_tables import Variant
 from tests.selection import cover_pairs
 
 pytestmark = pytest.mark.oracle
@@ -56,24 +56,24 @@ def oldest(table, partition):
     return min(names, key=lambda name: name.rsplit("_", 1)[1])
 
 
-@pytest.fixture(scope="module")
-def made(real_hudi, tmp_path_factory):
+def write_emptied_partition(hudi, path, _variant):
+    """Write a table whose partition c lost its files to a clean."""
+    table = hudi.table(path)
+    hudi.write(table, [("a1", "a", 1), ("b1", "b", 1), ("c1", "c", 1)])
+    hudi.delete_partition(table, "c")
+    for ts in (2, 3):
+        hudi.write(table, [("a1", "a", ts), ("b1", "b", ts)])
+    hudi.clean(table, keep_commits(2))
+    hudi.write(table, [("a1", "a", 4), ("b1", "b", 4)])
+    return table
+
+
+@pytest.fixture
+def made(library):
     """``made(version, path)``: a copy of a table whose partition c lost its files to a clean."""
-    tables = {}
 
     def copy(version, path):
-        hudi = real_hudi(version)
-        if version not in tables:
-            table = hudi.table(tmp_path_factory.mktemp(version) / "t")
-            hudi.write(table, [("a1", "a", 1), ("b1", "b", 1), ("c1", "c", 1)])
-            hudi.delete_partition(table, "c")
-            for ts in (2, 3):
-                hudi.write(table, [("a1", "a", ts), ("b1", "b", ts)])
-            hudi.clean(table, keep_commits(2))
-            hudi.write(table, [("a1", "a", 4), ("b1", "b", 4)])
-            tables[version] = table
-        shutil.copytree(tables[version].path, path)
-        return hudi, tables[version].at(path)
+        return library.table(Variant(version=version), path, write_emptied_partition)
 
     return copy
 

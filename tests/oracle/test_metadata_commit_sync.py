@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from reconciler.hudi.timeline.instant import Action
 from tests.manual_write import KEY, ManualWrite
 from tests.oracle.hudi import COMPACT_METADATA, FEW_GROUPS, INDEXES, directory_listing, keep_commits
+from tests.oracle.prepared_tables import Variant
 from tests.selection import long
 
 pytestmark = pytest.mark.oracle
@@ -22,25 +21,24 @@ FILTERS = {
 }
 
 
-@pytest.fixture(scope="module")
-def made(real_hudi, tmp_path_factory):
-    """``made(version, path)``: a copy of a table, and its Hudi.
+def write_every_index(hudi, path, _variant):
+    """Write a1 to a4 in three files of one partition, whose bounds are a1's, and b1 in another.
 
-    a1 to a4 in three files of one partition, whose bounds are a1's, and b1 in another; its metadata
-    table has every index, and was compacted.
+    The metadata table has every index, and was compacted.
     """
-    tables = {}
+    table = hudi.table(path, options=OPTIONS)
+    hudi.write(table, [row("a1", "a", 1, 95), ("b1", "b", 1)], "insert")
+    hudi.write(table, [("a2", "a", 2), ("a3", "a", 3)], "insert", COMPACT_METADATA)
+    hudi.write(table, [("a4", "a", 4)], "insert", COMPACT_METADATA)
+    return table
+
+
+@pytest.fixture
+def made(library):
+    """``made(version, path)``: a copy of a table, and its Hudi."""
 
     def copy(version, path):
-        hudi = real_hudi(version)
-        if version not in tables:
-            table = hudi.table(tmp_path_factory.mktemp(version) / "t", options=OPTIONS)
-            hudi.write(table, [row("a1", "a", 1, 95), ("b1", "b", 1)], "insert")
-            hudi.write(table, [("a2", "a", 2), ("a3", "a", 3)], "insert", COMPACT_METADATA)
-            hudi.write(table, [("a4", "a", 4)], "insert", COMPACT_METADATA)
-            tables[version] = table
-        shutil.copytree(tables[version].path, path)
-        return hudi, tables[version].at(path)
+        return library.table(Variant(version=version), path, write_every_index)
 
     return copy
 

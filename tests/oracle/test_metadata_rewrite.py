@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -11,6 +10,7 @@ from reconciler.transaction.metadata.rewrite_sync import find_listing_difference
 from reconciler.transaction.metadata.sync import apply_sync
 from tests.manual_clustering import FILE_IDS, ManualClustering
 from tests.oracle.hudi import COMPACT_METADATA, INDEXES, directory_listing, keep_commits
+from tests.oracle.prepared_tables import Variant
 from tests.selection import long
 
 pytestmark = pytest.mark.oracle
@@ -29,24 +29,22 @@ FILTERS = {
 }
 
 
-@pytest.fixture(scope="module")
-def made(real_hudi, tmp_path_factory):
+def write_small_files(hudi, path, variant):
+    """Write four small files in two partitions."""
+    table = hudi.table(path, options=INDEXES | RECORD_INDEX)
+    compact = COMPACT_METADATA if variant.name == "compacted" else {}
+    hudi.write(table, [("a1", "a", 1), ("b1", "b", 1)], "insert")
+    hudi.write(table, [("a2", "a", 2), ("a3", "a", 3)], "insert", compact)
+    hudi.write(table, [("a4", "a", 4)], "insert", compact)
+    return table
+
+
+@pytest.fixture
+def made(library):
     """``made(version, kind, path)``: a copy of a table with four small files in two partitions."""
-    tables = {}
 
     def copy(version, kind, path):
-        hudi = real_hudi(version)
-        if (version, kind) not in tables:
-            table = hudi.table(
-                tmp_path_factory.mktemp(f"{version}-{kind}") / "t", options=INDEXES | RECORD_INDEX
-            )
-            compact = COMPACT_METADATA if kind == "compacted" else {}
-            hudi.write(table, [("a1", "a", 1), ("b1", "b", 1)], "insert")
-            hudi.write(table, [("a2", "a", 2), ("a3", "a", 3)], "insert", compact)
-            hudi.write(table, [("a4", "a", 4)], "insert", compact)
-            tables[version, kind] = table
-        shutil.copytree(tables[version, kind].path, path)
-        return hudi, tables[version, kind].at(path)
+        return library.table(Variant(version=version, name=kind), path, write_small_files)
 
     return copy
 

@@ -22,6 +22,7 @@ from reconciler.storage.open import open_storage
 from tests.metadata_keys import read_index_keys
 from tests.oracle.bundles import TABLE_VERSION
 from tests.oracle.hudi import COMPACT_METADATA, INDEXES, directory_listing, keep_commits
+from tests.oracle.prepared_tables import Variant
 from tests.selection import long, take_turns
 
 pytestmark = pytest.mark.oracle
@@ -159,38 +160,34 @@ class NativeClean:
         self._put(instant, container("HoodieCleanMetadata", record))
 
 
-@pytest.fixture(scope="module")
-def made(real_hudi, tmp_path_factory):
+def write_cleanable_files(hudi, path, variant):
+    """Write a table with something to clean."""
+    kind = variant.name
+    options = INDEXES | RECORD_INDEX if kind == "indexes" else {}
+    merge_on_read, partitioned = kind == "merge-on-read", kind != "unpartitioned"
+    table = hudi.table(path, merge_on_read=merge_on_read, partitioned=partitioned, options=options)
+    hudi.write(table, [("a1", "a", 1), ("a2", "a", 1), ("b1", "b", 1), ("c1", "c", 1)])
+    for ts in (2, 3):
+        hudi.write(table, [("a1", "a", ts), ("b1", "b", ts)])
+        if merge_on_read:
+            hudi.compact(table, hudi.schedule(table, "COMPACT"))
+    if kind == "compacted":
+        # partition c is in the base file, and in the log blocks over it
+        hudi.write(table, [("a3", "a", 3)], options=COMPACT_METADATA)
+        hudi.write(table, [("a3", "a", 4)], options=COMPACT_METADATA)
+        hudi.write(table, [("c1", "c", 4)])
+    if partitioned:
+        hudi.delete_partition(table, "c")
+    hudi.write(table, [("a1", "a", 4), ("b2", "b", 4)])
+    return table
+
+
+@pytest.fixture
+def made(library):
     """``made(version, kind, path)``: a copy of a table with something to clean."""
-    tables = {}
 
     def copy(version, kind, path):
-        hudi = real_hudi(version)
-        if (version, kind) not in tables:
-            options = INDEXES | RECORD_INDEX if kind == "indexes" else {}
-            merge_on_read, partitioned = kind == "merge-on-read", kind != "unpartitioned"
-            table = hudi.table(
-                tmp_path_factory.mktemp(f"{version}-{kind}") / "t",
-                merge_on_read=merge_on_read,
-                partitioned=partitioned,
-                options=options,
-            )
-            hudi.write(table, [("a1", "a", 1), ("a2", "a", 1), ("b1", "b", 1), ("c1", "c", 1)])
-            for ts in (2, 3):
-                hudi.write(table, [("a1", "a", ts), ("b1", "b", ts)])
-                if merge_on_read:
-                    hudi.compact(table, hudi.schedule(table, "COMPACT"))
-            if kind == "compacted":
-                # partition c is in the base file, and in the log blocks over it
-                hudi.write(table, [("a3", "a", 3)], options=COMPACT_METADATA)
-                hudi.write(table, [("a3", "a", 4)], options=COMPACT_METADATA)
-                hudi.write(table, [("c1", "c", 4)])
-            if partitioned:
-                hudi.delete_partition(table, "c")
-            hudi.write(table, [("a1", "a", 4), ("b2", "b", 4)])
-            tables[version, kind] = table
-        shutil.copytree(tables[version, kind].path, path)
-        return hudi, tables[version, kind].at(path)
+        return library.table(Variant(version=version, name=kind), path, write_cleanable_files)
 
     return copy
 

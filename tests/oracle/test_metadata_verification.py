@@ -14,6 +14,7 @@ from reconciler.verification.verify import verify_metadata
 from tests.command import run
 from tests.metadata_lies import MetadataLiar
 from tests.oracle.hudi import FEW_GROUPS, INDEXES, directory_listing, keep_commits
+from tests.oracle.prepared_tables import Variant
 from tests.selection import long
 from tests.unit.render.test_verification import SCHEMA
 
@@ -38,13 +39,15 @@ def verify(table):
     return verify_metadata(ReadOnlyStorage(open_storage(str(table.path))), None)
 
 
-def write_history(hudi, table):
+def write_verifiable(hudi, path, variant):
     """Write, update and delete rows in three partitions, and clean old files."""
+    table = hudi.table(path, merge_on_read=variant.name == "mor")
     hudi.write(table, [(f"{p}{n}", p, 1) for p in "abc" for n in range(4)], options=OPTIONS)
     hudi.write(table, [("a1", "a", 2), ("b1", "b", 2), ("d1", "d", 2)], options=OPTIONS)
     hudi.write(table, [("a2", "a", 3)], "delete", options=OPTIONS)
     hudi.write(table, [("a3", "a", 4), ("c1", "c", 4)], options=OPTIONS)
     hudi.clean(table, {**keep_commits(1), **OPTIONS})
+    return table
 
 
 def lie(table, how):
@@ -72,11 +75,10 @@ def lie(table, how):
     ],
 )
 def test_hudi_goes_on_with_a_table_whose_metadata_was_repaired(
-    version, how, merge_on_read, real_hudi, tmp_path, capsys
+    version, how, merge_on_read, library, tmp_path, capsys
 ):
-    hudi = real_hudi(version)
-    table = hudi.table(tmp_path / "t", merge_on_read=merge_on_read)
-    write_history(hudi, table)
+    variant = Variant(version=version, name="mor" if merge_on_read else "cow")
+    hudi, table = library.table(variant, tmp_path / "t", write_verifiable)
     assert () == verify(table).differences
     rows = hudi.rows(table)
     lie(table, how)
