@@ -101,7 +101,7 @@ def is_killed(story: Story, at: int, how: str) -> bool:
 def test_a_clustering_that_stops_at_any_change_is_finished_by_the_next(story, how):
     it = story.it
     first = story.step if how == "after" else 1
-    for at in take_turn(range(first, story.mutations + 1, story.step), of=3):
+    for at in take_turn(range(first, story.mutations + 1, story.step), of=5):
         it.again(story.before)
         if not is_killed(story, at, how):
             continue

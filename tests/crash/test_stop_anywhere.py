@@ -122,7 +122,7 @@ def list_stops(story: Story) -> list[int]:
     stops = range(1, story.mutations + 1)
     if story.name in ALIKE:
         return take_turn(stops, of=5, turn=ALIKE.index(story.name))
-    return take_turn(stops, of=3, turn=list(TABLES).index(story.name))
+    return take_turn(stops, of=5, turn=list(TABLES).index(story.name))
 
 
 def stopping(fault: StorageFault) -> Callable:

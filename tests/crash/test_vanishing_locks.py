@@ -56,7 +56,7 @@ def count_files(it):
 def test_the_work_is_done_whenever_the_lock_vanishes(drill):
     it, plan, before, files, calls = drill
     hits = 0
-    for at in take_turn(range(1, calls + 1), of=7):
+    for at in take_turn(range(1, calls + 1), of=11):
         shutil.rmtree(it.folder)
         shutil.copytree(before, it.folder)
         it.clock, it.runs, seen = TestClock(), 0, []

@@ -56,11 +56,11 @@ STORIES = {
 
 
 def number(calls, *turns):
-    """Number the calls from 1, and take each fourth one, beginning as the turns say.
+    """Number the calls from 1, and take each sixth one, beginning as the turns say.
 
     A call of one kind of write to one version is stopped at with its other kinds and versions too.
     """
-    return take_turn(enumerate(calls, 1), of=4, turn=sum(turns))
+    return take_turn(enumerate(calls, 1), of=6, turn=sum(turns))
 
 
 @pytest.mark.parametrize("story", STORIES)
@@ -75,7 +75,7 @@ def test_wherever_a_write_stops_the_next_one_goes_on(tmp_path, version, story):
     calls = record[0].mutations
     assert len(calls) >= 10
     stopped = 0
-    for at, call in number(calls, version == 9, list(STORIES).index(story)):
+    for at, call in number(calls, 3 * (version == 9), list(STORIES).index(story)):
         run = copy_table(it, tmp_path / f"{at}")
         with pytest.raises(Killed):
             run.write(
@@ -102,7 +102,7 @@ def test_a_write_that_fails_anywhere_is_taken_back_at_once(tmp_path, version):
         BATCH, around=lambda s: record.append(RecordingStorage(s)) or record[-1]
     )
     failed = 0
-    for at, call in number(record[0].mutations, version == 9):
+    for at, call in number(record[0].mutations, 3 * (version == 9)):
         run = copy_table(it, tmp_path / f"{at}")
         problem = StorageError(call.paths[0], "the disk is full")
         try:

@@ -27,7 +27,7 @@ from reconciler.layout.curves.row_layout import (
 from reconciler.layout.curves.sorted_sample import sort_sample
 from tests.selection import examples
 
-FEW = settings(max_examples=examples(5, many=50), deadline=None)
+FEW = settings(max_examples=examples(3, many=50), deadline=None)
 A_TYPE = settings(max_examples=20, deadline=None)
 MICROS = pa.timestamp("us", "UTC")
 ZERO = datetime(1, 1, 1, tzinfo=UTC)
