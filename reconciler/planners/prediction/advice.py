@@ -26,6 +26,8 @@ from reconciler.planners.prediction.layout_candidates import (
     find_query_columns,
     list_candidates,
     rank_trials,
+    sum_bytes,
+    weigh_queries,
 )
 from reconciler.planners.prediction.layout_trials import WholeTable, try_layout
 from reconciler.planners.reasons import pluralize
@@ -161,13 +163,15 @@ def finish_advice(draft: AdviceDraft, sample: RowSample) -> Advice:
     declared = [advice.declared] if advice.declared else []
     candidates = dict.fromkeys([*declared, *draft.candidates])
     tried = [try_layout(table, forecast_input, layout) for layout in candidates]
-    trials = rank_trials((trial for trial in tried if trial is not None), advice.declared)
-    best = choose_trial(advice.current, trials)
+    weights = weigh_queries(advice.queries)
+    known = (trial for trial in tried if trial is not None)
+    trials = rank_trials(known, advice.declared, weights)
+    best = choose_trial(advice.current, trials, weights)
     return replace(
         advice,
         trials=trials,
         best=best,
-        because=_explain_choice(advice.current, trials, best, advice.declared),
+        because=_explain_choice(advice, trials, best, weights),
         sampled=describe_sample(sample),
         notes=(*advice.notes, *_warn_of_logs(table)),
     )
@@ -308,23 +312,26 @@ def _explain_no_trial(wanted: QueryColumns, table: WholeTable) -> str:
 
 
 def _explain_choice(
-    now: Sequence[QueryReads],
+    advice: Advice,
     trials: Sequence[LayoutTrial],
     best: LayoutTrial | None,
-    declared: LayoutCandidate | None,
+    weights: Sequence[float],
 ) -> str:
-    before = sum(read.bytes for read in now)
+    before = sum_bytes(advice.current or (), weights)
     if not trials:
         return "no layout was tried: no row of the table's files could be sampled"
     if not before:
         return "no layout helps: the queries read nothing today"
-    share = f"{100 * trials[0].bytes / before:.0f} %"
+    after = sum_bytes(trials[0].reads, weights)
+    counted = ", each counted as often as it runs" if len(set(weights)) > 1 else ""
+    share = f"{100 * after / before:.0f} %"
     if best is None:
-        still = f"{share} of what they read today" if trials[0].bytes <= before else "more"
+        still = f"{share} of what they read today{counted}" if after <= before else "more"
         return (
             f"the current layout is good enough: with the best layout tried the queries would read "
             f"{still}, and a rewrite should save at least 10 %"
         )
-    if best.candidate == declared:
-        return f"the declared layout is best: after it is applied the queries read {share} of today"
-    return f"the queries would read {share} of what they read today"
+    if best.candidate == advice.declared:
+        read = f"after it is applied the queries read {share} of today"
+        return f"the declared layout is best: {read}{counted}"
+    return f"the queries would read {share} of what they read today{counted}"

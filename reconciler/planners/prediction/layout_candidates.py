@@ -83,7 +83,7 @@ class LayoutTrial:
 
     @property
     def bytes(self) -> int:
-        """Return the bytes that all queries read together."""
+        """Return the bytes that all queries read together, each once."""
         return sum(read.bytes for read in self.reads)
 
 
@@ -137,16 +137,41 @@ def list_candidates(wanted: QueryColumns) -> tuple[LayoutCandidate, ...]:
     return tuple(tried)
 
 
+def weigh_queries(queries: Sequence[Query]) -> tuple[float, ...]:
+    """Return how much the bytes of each query count: how often it runs in a day.
+
+    A query that does not say it counts as one that runs once a day, and all count alike if none
+    does.
+
+    >>> often = Query(name="a", where="a = 1", runs="40/day")
+    >>> weigh_queries([often, Query(name="b", where="b = 1")])
+    (40.0, 1.0)
+    """
+    return tuple(1.0 if query.runs_per_day is None else query.runs_per_day for query in queries)
+
+
+def sum_bytes(reads: Iterable[QueryReads], weights: Sequence[float] = ()) -> float:
+    """Return the bytes that queries read together; ``weights``: of each, or all count alike."""
+    if not weights:
+        return sum(read.bytes for read in reads)
+    return sum(read.bytes * weight for read, weight in zip(reads, weights, strict=True))
+
+
 def rank_trials(
-    trials: Iterable[LayoutTrial], declared: LayoutCandidate | None = None
+    trials: Iterable[LayoutTrial],
+    declared: LayoutCandidate | None = None,
+    weights: Sequence[float] = (),
 ) -> tuple[LayoutTrial, ...]:
     """Return the trials, best first: by bytes read, then fewer columns, then order of CURVES.
 
     A difference below NEGLIGIBLE_DIFFERENCE is ignored, because file sizes are not known better.
     Among equally good trials the ``declared`` layout is first, which avoids a useless rewrite.
+    ``weights`` are those of ``sum_bytes``.
     """
-    tried = sorted(trials, key=lambda trial: trial.bytes)
-    good = [trial for trial in tried if trial.bytes <= (1 + NEGLIGIBLE_DIFFERENCE) * tried[0].bytes]
+    sums = [(sum_bytes(trial.reads, weights), trial) for trial in trials]
+    sums.sort(key=lambda pair: pair[0])
+    tried = [trial for _, trial in sums]
+    good = [trial for read, trial in sums if read <= (1 + NEGLIGIBLE_DIFFERENCE) * sums[0][0]]
 
     def key(trial: LayoutTrial) -> tuple[bool, int, int]:
         one = trial.candidate
@@ -156,16 +181,16 @@ def rank_trials(
 
 
 def choose_trial(
-    current: Sequence[QueryReads], trials: Sequence[LayoutTrial]
+    current: Sequence[QueryReads], trials: Sequence[LayoutTrial], weights: Sequence[float] = ()
 ) -> LayoutTrial | None:
     """Return the best trial if it saves enough for a rewrite, else None.
 
     ``trials``: best first. So a proposal is never worse than today in the same simulation.
     """
-    before = sum(read.bytes for read in current)
-    if not trials or not before or trials[0].bytes > (1 - MIN_SAVING) * before:
+    before = sum_bytes(current, weights)
+    if not trials or not before:
         return None
-    return trials[0]
+    return trials[0] if sum_bytes(trials[0].reads, weights) <= (1 - MIN_SAVING) * before else None
 
 
 def _sort_by_frequency(sets: Iterable[Iterable[str]]) -> tuple[str, ...]:

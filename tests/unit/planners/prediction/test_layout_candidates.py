@@ -12,6 +12,7 @@ from reconciler.planners.prediction.layout_candidates import (
     find_query_columns,
     list_candidates,
     rank_trials,
+    weigh_queries,
 )
 from reconciler.plans.model import Note
 from reconciler.spec.model import Query
@@ -172,6 +173,19 @@ def test_the_least_bytes_come_first():
 
     assert [500, 700, 900] == [one.bytes for one in rank_trials(tried)]
     assert () == rank_trials([])
+
+
+def test_a_query_counts_as_often_as_it_runs():
+    queries = [Query(name="often", where="a = 1", runs="40/day"), Query(name="b", where="b = 1")]
+    weights = weigh_queries(queries)
+    for_often, for_other = trial(10, 500), trial(60, 20)
+    today = [QueryReads(files=1, bytes=100)] * 2
+    ranked = rank_trials([for_other, for_often], None, weights)
+
+    assert (40.0, 1.0) == weights
+    assert (for_often, for_other) == ranked
+    assert for_often == choose_trial(today, ranked, weights)
+    assert for_other == rank_trials([for_other, for_often])[0]
 
 
 def test_of_layouts_that_are_as_good_the_one_of_fewer_columns_and_the_tree_come_first():
