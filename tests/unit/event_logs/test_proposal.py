@@ -1,0 +1,161 @@
+"""Queries to declare: names, rates, and what is left out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reconciler.event_logs.application import ApplicationEvents, DamagedEventError
+from reconciler.event_logs.proposal import format_runs, propose_queries
+from reconciler.event_logs.scans import find_scans
+from reconciler.event_logs.workload import (
+    KnownTable,
+    ObservedQuery,
+    ObservedTable,
+    ReadCounts,
+    ScanRun,
+    WorkloadBuilder,
+)
+from reconciler.index.predicates.parse import parse
+from reconciler.prices import parse_runs
+
+
+def make_table(*shapes: str) -> ObservedTable:
+    nothing = ReadCounts()
+    return ObservedTable(
+        location="/t",
+        name=None,
+        queries=tuple(
+            ObservedQuery(shape=shape, where="a = 1", runs=1, bytes=9, files=1, columns=())
+            for shape in shapes
+        ),
+        unconditioned=nothing,
+        unknown=nothing,
+        incremental=nothing,
+        columns={},
+    )
+
+
+def count(*wheres: str, **more):
+    builder = WorkloadBuilder([KnownTable(location="/t")])
+    for where in wheres:
+        run = ScanRun(
+            location="file:/t",
+            name=None,
+            kind=more.get("kind", "hudi"),
+            columns=("a",),
+            predicate=parse(where) if where else None,
+            bytes=10,
+        )
+        builder.add(run)
+    return builder.freeze()[0]
+
+
+def test_names_say_what_is_asked_and_are_never_the_same():
+    long = " and ".join(f"column_{nth} = ?" for nth in range(9))
+    names = [one.query.name for one in propose_queries(make_table("a = ?", long, long), (), 1).new]
+
+    assert names[0] == "a = ?"
+    assert names[1].startswith("column_0 = ? and column_1 = ? and")
+    assert names[2] == f"{names[1]} (2)"
+    assert all(len(name) <= 64 for name in names)
+
+
+@pytest.mark.parametrize("days", [1.0, 2.0, 30.0, 365.0, 70_000.0])
+@pytest.mark.parametrize("runs", [1, 7, 95, 10**6])
+def test_a_rate_is_one_that_a_spec_can_have(runs, days):
+
+    assert runs / days == pytest.approx(parse_runs(format_runs(runs, days)), rel=0.06)
+
+
+def test_the_value_in_the_middle_of_those_that_were_asked_is_taken():
+    wheres = ["a = 10", "a = 9", "a = 9", "a = 100", "a = 11"]
+    (query,) = count(*wheres).queries
+    (lists,) = count("a in (1, 2, 3)", "a in (7, 8)", "a in (5, 6)").queries
+    (texts,) = count("s = 'x'", "s = 'b'", "s = 'c'").queries
+
+    assert ("a = 10", 5, 50) == (query.where, query.runs, query.bytes)
+    assert "a in (7, 8)" == lists.where
+    assert "s = 'c'" == texts.where
+
+
+def test_other_kinds_of_reads_are_counted_apart():
+    table = count("a = 1", "", "")
+    changes = count("a = 1", kind="incremental")
+
+    assert (3, 2, 1) == (table.runs, table.unconditioned.runs, len(table.queries))
+    assert (0, 1, ()) == (changes.runs, changes.incremental.runs, changes.queries)
+
+
+def test_files_count_for_the_known_table_above_them_only():
+    builder = WorkloadBuilder([KnownTable(location="/lake/t")])
+    places = (
+        "file:/lake/t/p=1/x.parquet",
+        "file:/lake/t",
+        "file:/lake/t2/x",
+        "file:/x",
+        "s3://b/t",
+    )
+    found = [
+        builder.add(ScanRun(location=place, name=None, kind="files", columns=(), predicate=None))
+        for place in places
+    ]
+
+    assert [True, True, False, False, False] == found
+    assert not builder.add(
+        ScanRun(
+            location="file:/l/t/.hoodie/metadata",
+            name=None,
+            kind="hudi",
+            columns=(),
+            predicate=None,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        None,
+        [],
+        {"nodeName": 1},
+        {"nodeName": "Scan parquet ", "metrics": 3, "metadata": {"Location": 4}},
+        {"nodeName": "Scan parquet ", "metrics": [{"name": "x", "accumulatorId": 1}],
+         "metadata": {"Location": "nonsense"}, "children": 7},
+        {"nodeName": "Scan X()", "metrics": [3], "children": [None, 4, {}]},
+    ],
+)  # fmt: skip
+def test_a_plan_of_another_shape_has_no_scans(plan):
+
+    assert () == find_scans(plan, "")
+
+
+def test_a_plan_without_an_end_is_left():
+    node = {"nodeName": "Union", "children": []}
+    for _ in range(40):
+        node = {"nodeName": "Union", "children": [node, node]}
+
+    assert () == find_scans(node, "")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"executionId": "x"},
+        {"executionId": 1, "time": 10**17, "modifiedConfigs": 3, "sparkPlanInfo": 7},
+    ],
+)
+def test_an_event_of_another_shape_is_damage_or_nothing(event):
+    name = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"
+    line = json.dumps({"Event": name, **event}, separators=(",", ":")).encode()
+    found = []
+    application = ApplicationEvents(lambda *query: found.append(query))
+    if isinstance(event["executionId"], str):
+        with pytest.raises(DamagedEventError):
+            application.read_line(line)
+    else:
+        application.read_line(line)
+    application.finish()
+
+    assert [] == found
