@@ -13,8 +13,10 @@ from typing import Final
 
 from reconciler.adopt.observed_retention import ObservedRetention, RetentionCandidate
 from reconciler.adopt.observed_settings import ObservedClustering, ObservedLogs, ObservedSizes
+from reconciler.event_logs.proposal import QueryProposal
 from reconciler.plans.timeline_zone import format_offsets
 from reconciler.render import words
+from reconciler.render.observed_queries import query_lines
 from reconciler.spec.lock_rules import propose_provider
 from reconciler.spec.model import CatalogTable
 from reconciler.state.model import TableState
@@ -65,7 +67,7 @@ class Findings:
     ``timezone``: the given zone, for a table that does not record it. ``refused``: why its plan is
     refused whatever is declared, or None. ``offsets``: seconds ahead of UTC. ``environment``: the
     file that has the location instead of the spec, and with ``is_zone_known`` the zone too.
-    ``catalog``: what the spec names instead of a path.
+    ``catalog``: what the spec names instead of a path. ``queries``: what event logs asked.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Findings:
     catalog: CatalogTable | None = None
     is_zone_known: bool = False
     logs: ObservedLogs | None = None
+    queries: QueryProposal | None = None
 
 
 def write_spec_text(state: TableState, findings: Findings) -> str:
@@ -97,9 +100,24 @@ def write_spec_text(state: TableState, findings: Findings) -> str:
         *_clustering_lines(findings.clustering),
         *_size_lines(findings.sizes),
         *_log_lines(findings.logs),
+        *_query_lines(findings.queries),
         *_lock_lines(findings.path),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _query_lines(observed: QueryProposal | None) -> list[str]:
+    """Return the queries that event logs asked, after a comment about what was not taken."""
+    if observed is None:
+        return []
+    table = observed.table
+    taken = sum(one.observed.runs for one in observed.new)
+    sentence = (
+        f"Of {words.format_count(table.runs, 'query')} in Spark's event logs "
+        f"{words.format_number(taken)} asked these conditions, with values in the middle of those "
+        "that were asked. `reconciler advise` finds clustering and index columns for them."
+    )
+    return [*_comment_lines(sentence), *query_lines([one.query for one in observed.new])]
 
 
 def _lock_lines(path: str) -> list[str]:

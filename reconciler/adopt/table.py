@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,7 @@ from reconciler.adopt.observed_retention import (
 from reconciler.adopt.observed_settings import observe_clustering, observe_logs, observe_sizes
 from reconciler.adopt.spec_text import Findings, ProposedRetention, write_spec_text
 from reconciler.errors import FormatError, NotFoundError, StorageError
+from reconciler.event_logs.proposal import QueryProposal
 from reconciler.hudi.load import load_properties, read_instant_file
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.plans import RequestedReplace
@@ -30,6 +31,7 @@ from reconciler.spec.rules import COUNT_BY_POLICY
 from reconciler.state.model import TableState
 from reconciler.state.observe import observe
 from reconciler.storage.api import Storage
+from reconciler.storage.locations import LocationMap
 
 _REPLACING: Final = frozenset({Action.CLUSTERING, Action.REPLACECOMMIT})
 #: more plans add no information
@@ -67,7 +69,7 @@ class AdoptionOptions:
     it. ``known_zone``: the zone that the file ``environment`` declares; specs then omit it.
     ``folder`` receives the specs; with ``is_relative``, local paths are written relative to it.
     With an environment a spec has no path at all. ``catalog``: the table in a catalog, which the
-    spec names instead of a path.
+    spec names instead of a path. ``queries``: what event logs asked of tables, by their locations.
     """
 
     now: datetime
@@ -78,6 +80,7 @@ class AdoptionOptions:
     environment: str | None = None
     known_zone: str | None = None
     catalog: CatalogTable | None = None
+    queries: LocationMap[QueryProposal] = field(default_factory=LocationMap)
 
 
 def adopt_table(storage: Storage, name: str, options: AdoptionOptions) -> AdoptedTable:
@@ -109,6 +112,7 @@ def adopt_table(storage: Storage, name: str, options: AdoptionOptions) -> Adopte
         sizes=observe_sizes(view),
         logs=observe_logs(state),
         offsets=_observe_offsets(state),
+        queries=options.queries.find(location),
     )
     kept = None
     if seen is not None and declared.candidate is not None and declared.doubt is None:

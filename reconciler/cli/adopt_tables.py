@@ -23,15 +23,20 @@ from reconciler.adopt.spec_folder import (
 from reconciler.adopt.table import AdoptionOptions, adopt_table
 from reconciler.adopt.table_search import TableSearch, find_tables
 from reconciler.cli.error_reports import report_crash
+from reconciler.cli.event_logs import read_event_logs
 from reconciler.cli.init_options import InitOptions
 from reconciler.cli.terminal import Level, log_message, show_progress
 from reconciler.errors import StorageError, UsageError
+from reconciler.event_logs.proposal import QueryProposal, propose_queries
+from reconciler.event_logs.workload import KnownTable
 from reconciler.render import words
+from reconciler.render.observed_queries import summarize_logs
 from reconciler.spec.spec_files import YAML_ENDINGS
 from reconciler.spec.zones import find_zone_problem
 from reconciler.state.catalogs.addresses import is_catalog_address
 from reconciler.state.catalogs.open import TableLocator
 from reconciler.storage.api import Storage
+from reconciler.storage.locations import LocationMap
 from reconciler.storage.read_only import ReadOnlyStorage
 
 #: folders between two messages about the progress of a search
@@ -49,7 +54,10 @@ def adopt_tables(options: InitOptions, paths: Sequence[str]) -> tuple[str | None
     with _start_workers(options.parallelism) as workers:
         search = _search_tables(paths, options.depth, open_location, workers, environment)
         folder = _find_output_folder(search, options)
-        adoption_options = _build_adoption_options(options, folder, environment)
+        adoption_options = replace(
+            _build_adoption_options(options, folder, environment),
+            queries=_read_queries(options, search, environment),
+        )
         if folder is None:
             catalog = search.catalogs.find(search.tables[0])
             one = replace(adoption_options, catalog=catalog)
@@ -73,6 +81,30 @@ def adopt_tables(options: InitOptions, paths: Sequence[str]) -> tuple[str | None
             for line in unlisted:
                 log_message(line)
         return None, 1 if unlisted else code
+
+
+def _read_queries(
+    options: InitOptions, search: TableSearch, environment: EnvironmentFile | None
+) -> LocationMap[QueryProposal]:
+    """Return what event logs asked of the tables; nothing without logs."""
+    queries: LocationMap[QueryProposal] = LocationMap()
+    if options.event_logs is None:
+        return queries
+    names = [search.catalogs.find(location) for location in search.tables]
+    known = [
+        KnownTable(location=location, catalog_name=None if table is None else table.name)
+        for location, table in zip(search.tables, names, strict=True)
+    ]
+    settings = None if environment is None else environment.environment
+    access = {} if settings is None else settings.storage_options
+    workload = read_event_logs(options.event_logs, known, access)
+    log_message(f"event logs: {summarize_logs(workload)}")
+    for problem in workload.problems:
+        log_message(f"event log {words.escape_text(problem)}", level="warning")
+    for place, table in zip(search.tables, workload.tables, strict=False):
+        if table.queries:
+            queries.add(place, propose_queries(table, (), workload.days, options.max_queries))
+    return queries
 
 
 def _find_environment_file(options: InitOptions) -> EnvironmentFile | None:

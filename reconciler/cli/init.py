@@ -7,7 +7,7 @@ from pathlib import Path
 from reconciler.cli.init_options import InitOptions
 from reconciler.cli.options import command
 from reconciler.cli.terminal import log_message, print_result
-from reconciler.errors import AlreadyExistsError, NotFoundError, StorageError
+from reconciler.errors import AlreadyExistsError, NotFoundError, StorageError, UsageError
 
 
 @command
@@ -17,6 +17,8 @@ def init(options: InitOptions) -> int:
     if output is not None and output.exists() and not output.is_dir():
         raise AlreadyExistsError(str(output), "already exists and is not overwritten")
     if not options.paths:
+        if options.event_logs is not None:
+            raise UsageError("--from-event-logs: name the tables with --from, whose specs it fills")
         from reconciler.adopt.spec_text import SKELETON  # noqa: PLC0415
 
         return _print_or_write(SKELETON, output)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from reconciler.cli.event_logs import DEFAULT_LIMIT, HELP, LIMIT_HELP
 from reconciler.cli.options import TABLES_AT_ONCE
 
 
@@ -34,6 +35,12 @@ class InitOptions:
             help="Write to this new file; for several tables, to one file each in this folder.",
         ),
     ] = None
+    event_logs: Annotated[
+        str | None, typer.Option("--from-event-logs", metavar="DIR", help=HELP)
+    ] = None
+    max_queries: Annotated[
+        int, typer.Option("--max-queries", metavar="N", min=1, help=LIMIT_HELP)
+    ] = DEFAULT_LIMIT
     depth: Annotated[
         int | None,
         typer.Option("--depth", metavar="N", min=0, help="Search at most N folders below a PATH."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reconciler import canonical_json
 from reconciler.planners.prediction.advice import Advice
@@ -19,10 +19,24 @@ from reconciler.plans import encode
 from reconciler.plans.model import Selection
 from reconciler.render import words
 from reconciler.render.markdown_escape import code_block, code_span, escape_markdown, folded_block
+from reconciler.render.observed_queries import (
+    detail_lines,
+    logs_document,
+    observed_document,
+    observed_lines,
+    query_document,
+    query_lines,
+    summarize_logs,
+    workload_lines,
+)
 from reconciler.render.page import Page
 from reconciler.render.terminal import Terminal
 from reconciler.spec.compaction import Compaction
 from reconciler.spec.model import ClusteringTrigger
+
+if TYPE_CHECKING:
+    from reconciler.event_logs.proposal import QueryProposal
+    from reconciler.event_logs.report import WorkloadReport
 
 _MAX_LAYOUTS: Final = 3
 _MAX_QUERIES: Final = 20
@@ -33,54 +47,90 @@ _RESERVED_SCALARS: Final = frozenset({"true", "false", "null", "yes", "no", "on"
 
 
 def advice_text(
-    tables: Sequence[Advice], terminal: Terminal, *, selection: Selection | None = None
+    tables: Sequence[Advice],
+    terminal: Terminal,
+    *,
+    selection: Selection | None = None,
+    logs: WorkloadReport | None = None,
 ) -> str:
-    """Return the proposals of the tables as text, with a summary in the last line."""
-    lines: list[str] = []
-    for table in tables:
-        lines += [*_table_lines(table, terminal), ""]
-    lines += terminal.wrap(f"{terminal.strong('Advice:')} ", summarize_advice(tables, selection), 2)
+    """Return the proposals of the tables as text, with a summary in the last line.
+
+    ``logs``: what event logs asked of the tables, in the same order.
+    """
+    lines = [] if logs is None else list(workload_lines(logs, terminal))
+    for table, observed in _pair_proposals(tables, logs):
+        lines += [*_table_lines(table, terminal, observed), ""]
+    summary = summarize_advice(tables, selection, logs)
+    lines += terminal.wrap(f"{terminal.strong('Advice:')} ", summary, 2)
     return "\n".join(lines) + "\n"
 
 
-def advice_json(tables: Sequence[Advice], *, selection: Selection | None = None) -> bytes:
+def advice_json(
+    tables: Sequence[Advice],
+    *,
+    selection: Selection | None = None,
+    logs: WorkloadReport | None = None,
+) -> bytes:
     """Return the proposals with every tried layout, as canonical JSON and a newline."""
     document = {
         "format": 1,
-        "tables": [_table_document(table) for table in tables],
+        "tables": [_table_document(*pair) for pair in _pair_proposals(tables, logs)],
+        **({} if logs is None else {"eventLogs": logs_document(logs)}),
         **encode.encode_selection(selection),
     }
     return canonical_json.to_bytes(document) + b"\n"
 
 
-def advice_markdown(tables: Sequence[Advice], *, selection: Selection | None = None) -> str:
+def advice_markdown(
+    tables: Sequence[Advice],
+    *,
+    selection: Selection | None = None,
+    logs: WorkloadReport | None = None,
+) -> str:
     """Return the proposals for a pull request, with at most 60 000 characters."""
     page = Page()
-    page.add_block(f"### reconciler advise: {summarize_advice(tables, selection)}\n")
-    blocks = map(_folded_details, tables)
+    page.add_block(f"### reconciler advise: {summarize_advice(tables, selection, logs)}\n")
+    if logs is not None:
+        page.add_block(_logs_block(logs))
+    blocks = (_folded_details(*pair) for pair in _pair_proposals(tables, logs))
     page.add_blocks(
         blocks, len(tables), 1.0, lambda n: f"\n… and {words.format_count(n, 'more table')}\n"
     )
     return page.text
 
 
-def summarize_advice(tables: Sequence[Advice], selection: Selection | None) -> str:
+def _pair_proposals(
+    tables: Sequence[Advice], logs: WorkloadReport | None
+) -> Iterator[tuple[Advice, QueryProposal | None]]:
+    """Yield each table with what logs asked of it."""
+    if logs is None:
+        yield from ((table, None) for table in tables)
+    else:
+        yield from zip(tables, logs.proposals, strict=True)
+
+
+def summarize_advice(
+    tables: Sequence[Advice], selection: Selection | None, logs: WorkloadReport | None = None
+) -> str:
     """Return the number of tables of each kind: ``2 tables: 1 with a proposal, 1 unchanged``.
 
     >>> summarize_advice([], None)
     'no tables'
     """
     failed = sum(table.error is not None for table in tables)
-    new = sum(table.has_changes for table in tables)
+    new = sum(
+        table.error is None and (table.has_changes or bool(observed and observed.new))
+        for table, observed in _pair_proposals(tables, logs)
+    )
     rest = len(tables) - failed - new
     parts = words.join_counts(((new, "with a proposal"), (rest, "unchanged"), (failed, "not read")))
     total = words.format_tables(len(tables), selection)
     return f"{total}: {parts}" if parts else total
 
 
-def spec_lines(advice: Advice) -> list[str]:
+def spec_lines(advice: Advice, observed: QueryProposal | None = None) -> list[str]:
     """Return the lines of a spec to commit; none if nothing is proposed."""
-    lines = []
+    lines = query_lines([one.query for one in observed.new]) if observed is not None else []
     if advice.best is not None and advice.changes_clustering:
         best = advice.best.candidate
         columns = f"    columns: {_yaml_list(best.columns)}"
@@ -139,9 +189,13 @@ def _yaml_scalar(name: str) -> str:
 # --- text ----------------------------------------------------------------------------------------
 
 
-def _table_lines(table: Advice, terminal: Terminal) -> Iterator[str]:
+def _table_lines(
+    table: Advice, terminal: Terminal, observed: QueryProposal | None = None
+) -> Iterator[str]:
     name = terminal.strong(words.escape_text(table.name))
     yield from terminal.title(name, words.escape_text(table.path))
+    if observed is not None:
+        yield from observed_lines(observed, terminal)
     if table.error is not None:
         yield from terminal.item(terminal.bad("! error"), table.error)
         return
@@ -155,17 +209,29 @@ def _table_lines(table: Advice, terminal: Terminal) -> Iterator[str]:
         rows = words.format_count(sampled.rows, "row")
         yield from terminal.item("tried", f"{tried}, on {rows} sampled from {groups} row groups")
     yield from _share_lines(table, terminal)
-    proposal = spec_lines(table)
-    label = "proposed" if table.best is not None and proposal else "layout"
+    yield from _proposal_lines(table, terminal, observed)
+    for note in table.notes:
+        yield from terminal.note(terminal.warn("! note"), note)
+
+
+def _proposal_lines(
+    table: Advice, terminal: Terminal, observed: QueryProposal | None
+) -> Iterator[str]:
+    """What to commit, and why."""
+    label = "proposed" if table.best is not None and spec_lines(table) else "layout"
     yield from terminal.item(terminal.strong(label), table.because)
     if table.compaction is not None:
         label = terminal.strong("proposed") if table.adds_compaction else "compaction"
         yield from terminal.item(label, table.compaction.because)
-    if proposal:
+    if observed is not None and observed.new:
+        queries = words.format_count(len(observed.new), "query")
+        beside = (
+            ", beside those that the spec declares" if table.queries[len(observed.new) :] else ""
+        )
+        yield from terminal.item(terminal.strong("proposed"), f"{queries} of the logs{beside}")
+    if proposal := spec_lines(table, observed):
         yield from terminal.detail("to commit:")
         yield from (f"      {words.escape_text(line)}" for line in proposal)
-    for note in table.notes:
-        yield from terminal.note(terminal.warn("! note"), note)
 
 
 def _share_lines(table: Advice, terminal: Terminal) -> Iterator[str]:
@@ -215,12 +281,19 @@ def _describe_candidate(candidate: LayoutCandidate) -> str:
 # --- Markdown ------------------------------------------------------------------------------------
 
 
-def _folded_details(table: Advice) -> str:
-    lines = list(_table_lines(table, Terminal()))
+def _logs_block(logs: WorkloadReport) -> str:
+    """What was read of event logs; problems and tables without a spec are folded."""
+    lines = list(detail_lines(logs, Terminal()))
+    details = folded_block("event logs", code_block(lines, "")) if lines else ""
+    return f"\nEvent logs: {escape_markdown(summarize_logs(logs.workload))}\n{details}"
+
+
+def _folded_details(table: Advice, observed: QueryProposal | None = None) -> str:
+    lines = list(_table_lines(table, Terminal(), observed))
     head = f"{code_span(table.name)}: {escape_markdown(table.error or table.because)}"
     if table.compaction is not None and table.adds_compaction:
         head += f"; {escape_markdown(table.compaction.because)}"
-    proposal = spec_lines(table)
+    proposal = spec_lines(table, observed)
     commit = f"\n{code_block(map(words.escape_text, proposal), 'yaml')}" if proposal else ""
     return f"\n{head}\n{commit}{folded_block('figures', code_block(lines, ''))}"
 
@@ -228,7 +301,7 @@ def _folded_details(table: Advice) -> str:
 # --- JSON ----------------------------------------------------------------------------------------
 
 
-def _table_document(table: Advice) -> Mapping[str, Any]:
+def _table_document(table: Advice, observed: QueryProposal | None) -> Mapping[str, Any]:
     to_document = canonical_json.to_document
     return {
         "name": table.name,
@@ -243,7 +316,8 @@ def _table_document(table: Advice) -> Mapping[str, Any]:
         ],
         "sampled": to_document(table.sampled),
         "tried": [_trial_document(trial, table) for trial in table.trials],
-        "proposal": _proposal_document(table),
+        "proposal": {**_queries_document(observed), **_proposal_document(table)},
+        **({} if observed is None else {"observed": observed_document(observed)}),
         "because": table.because,
         **({} if table.compaction is None else {"compaction": _cost_document(table.compaction)}),
         "notes": to_document(table.notes),
@@ -271,6 +345,13 @@ def _trial_document(trial: LayoutTrial, table: Advice) -> Mapping[str, Any]:
             for query, reads, error in queries
         ],
     }
+
+
+def _queries_document(observed: QueryProposal | None) -> Mapping[str, Any]:
+    """Return the queries to commit beside those that the spec declares."""
+    if observed is None or not observed.new:
+        return {}
+    return {"queries": [query_document(one.query) for one in observed.new]}
 
 
 def _proposal_document(table: Advice) -> Mapping[str, Any]:
