@@ -8,7 +8,7 @@ SparkListenerSQLExecutionEnd of Spark, as JsonProtocol writes them. Other lines 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -37,6 +37,8 @@ _BEGINS: Final = tuple(
 )
 #: how every line of a log begins
 EVENT: Final = b'{"Event":"'
+#: metrics that are remembered for plans that run again
+_MAX_METRICS: Final = 50_000
 #: the year 2200
 _LAST_MS: Final = 7_258_118_400_000
 _ZONE: Final = "spark.sql.session.timeZone"
@@ -67,6 +69,7 @@ class ApplicationEvents:
     _zone: ZoneInfo | None = None
     _running: dict[int, _Query] = field(default_factory=dict)
     _cached: set[int] = field(default_factory=set)
+    _metrics: dict[int, int] = field(default_factory=dict)
 
     def read_line(self, line: bytes) -> None:
         """Read one event. Raises DamagedEventError if it is no JSON."""
@@ -118,7 +121,20 @@ class ApplicationEvents:
             return
         scans = [scan for scan in query.scans if not self._was_cached(scan)]
         if scans:
+            self._fill_metrics(query, scans)
             self.on_query([_make_run(scan, query) for scan in scans], query.time_ms)
+
+    def _fill_metrics(self, query: _Query, scans: Sequence[TableScan]) -> None:
+        """Add what an earlier query read with the same plan, which Spark tells only once."""
+        for scan in scans:
+            for number in (scan.files_metric, scan.bytes_metric):
+                if number is None:
+                    continue
+                known = query.metrics.get(number, self._metrics.get(number))
+                if known is not None:
+                    query.metrics[number] = self._metrics[number] = known
+        while len(self._metrics) > _MAX_METRICS:
+            del self._metrics[next(iter(self._metrics))]
 
     def _was_cached(self, scan: TableScan) -> bool:
         """Return whether an earlier query has read the rows that the scan takes from a cache."""

@@ -33,8 +33,11 @@ def find_logs(location: str, open_storage: OpenStorage) -> FoundLogs:
     folder, _, name = location.rstrip("/").rpartition("/")
     if folder and not folder.endswith(":/") and name:
         parent = open_storage(folder)
-        entry = parent.stat(name)
-        if entry is not None and not entry.is_folder:
+        try:
+            entry = parent.stat(name)
+        except StorageError:  # the folder above may be closed to the reader
+            entry = None
+        if entry is not None and not entry.is_folder and entry.size:
             logs = find_event_logs([FolderListing("", [name], [entry.size])])
             return FoundLogs(storage=parent, logs=logs, location=location)
     storage = open_storage(location)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reconciler.event_logs.files import LogFile
 
 #: bytes that are read, or asked of a codec, at once
-CHUNK: Final = 1 << 20
+CHUNK: Final = 4 << 20
 #: longer lines are no events that Spark writes, and are skipped
 MAX_LINE: Final = 64 << 20
 #: blocks of Spark's writers are at most this large; a larger one is damage

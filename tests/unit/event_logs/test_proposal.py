@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.event_logs.application import ApplicationEvents, DamagedEventError
 from reconciler.event_logs.proposal import format_runs, propose_queries
+from reconciler.event_logs.reader import find_logs, read_workload
 from reconciler.event_logs.scans import find_scans
 from reconciler.event_logs.workload import (
     KnownTable,
@@ -19,6 +20,8 @@ from reconciler.event_logs.workload import (
 )
 from reconciler.index.predicates.parse import parse
 from reconciler.prices import parse_runs
+from reconciler.storage.open import open_storage
+from tests.event_logs.logs import Asked, load_log, read_runs, write_log
 
 
 def make_table(*shapes: str) -> ObservedTable:
@@ -159,3 +162,27 @@ def test_an_event_of_another_shape_is_damage_or_nothing(event):
     application.finish()
 
     assert [] == found
+
+
+def test_a_plan_that_runs_again_reads_the_same_bytes_again(tmp_path):
+    asked = Asked("[(id#1L = 3)]", "id:bigint", 1, 400)
+    write_log(tmp_path / "log", "/t", [asked])
+    start, updates, end = (tmp_path / "log").read_bytes().splitlines()[1:]
+    again = [line.replace(b'"executionId":0', b'"executionId":1') for line in (start, end)]
+    runs = read_runs([start, updates, end, *again])
+
+    assert [400, 400] == [run.bytes for (run,) in runs]
+
+
+def test_logs_in_a_store_are_read():
+    location = "memory://event-logs/app"
+    storage = open_storage(location)
+    lines = load_log("1.2.0").splitlines(keepends=True)
+    storage.create("2026/local-1", b"".join(lines[:90]))
+    storage.create("local-2", b"".join(lines[:90]))
+    counts = [
+        read_workload(find_logs(place, open_storage), ()).queries
+        for place in (location, f"{location}/local-2", f"{location}/2026/")
+    ]
+
+    assert counts[0] == 2 * counts[1] == 2 * counts[2] > 20
