@@ -60,11 +60,11 @@ def write_log(log: Path, table: str, asked: Iterable[Asked], *, days: float = 2.
     step = days * 86_400_000 / max(len(queries) - 1, 1)
     lines = [{"Event": "SparkListenerLogStart", "Spark Version": "3.5.5"}]
     for nth, query in enumerate(queries):
-        lines += _write_query(nth, table, query, _FIRST + round(nth * step))
+        lines += write_query(nth, table, query, _FIRST + round(nth * step))
     log.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
 
 
-def _write_query(number: int, table: str, query: Asked, time: int) -> Iterator[dict]:
+def write_query(number: int, table: str, query: Asked, time: int) -> Iterator[dict]:
     metrics = [
         {"name": name, "accumulatorId": 10 * number + nth, "metricType": "size"}
         for nth, name in enumerate(("number of files read", "size of files read"))

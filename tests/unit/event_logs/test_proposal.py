@@ -21,7 +21,7 @@ from reconciler.event_logs.workload import (
 from reconciler.index.predicates.parse import parse
 from reconciler.prices import parse_runs
 from reconciler.storage.open import open_storage
-from tests.event_logs.logs import Asked, load_log, read_runs, write_log
+from tests.event_logs.logs import Asked, describe, load_log, read_runs, write_log, write_query
 
 
 def make_table(*shapes: str) -> ObservedTable:
@@ -174,6 +174,26 @@ def test_a_plan_that_runs_again_reads_the_same_bytes_again(tmp_path):
     assert [400, 400] == [run.bytes for (run,) in runs]
 
 
+def test_timestamps_are_read_in_the_zone_of_the_session():
+    asked = Asked("[(at#1 = 2026-07-01 12:00:00)]", "at:timestamp")
+    (start, _, end) = write_query(0, "/t", asked, 1_795_000_000_000)
+    wheres = []
+    for system, session in (("UTC", None), ("UTC", "Asia/Tokyo"), ("PST8", None), (None, None)):
+        properties = {"user.timezone": system} if system else {}
+        event = {"Event": "SparkListenerEnvironmentUpdate", "System Properties": properties}
+        changed = {"spark.sql.session.timeZone": session} if session else {}
+        events = [event, {**start, "modifiedConfigs": changed}, end]
+        lines = [json.dumps(one, separators=(",", ":")).encode() for one in events]
+        wheres += [describe(run) for (run,) in read_runs(lines)]
+
+    assert wheres == [
+        "at = timestamp '2026-07-01 12:00:00Z'",
+        "at = timestamp '2026-07-01 03:00:00Z'",
+        "",
+        "",
+    ]
+
+
 def test_logs_in_a_store_are_read():
     location = "memory://event-logs/app"
     storage = open_storage(location)
@@ -186,3 +206,19 @@ def test_logs_in_a_store_are_read():
     ]
 
     assert counts[0] == 2 * counts[1] == 2 * counts[2] > 20
+
+
+@pytest.mark.parametrize(
+    ("above", "expected"), [("InMemoryTableScan", 1), ("SubqueryAdaptiveBroadcast", 0), ("Sort", 2)]
+)
+def test_rows_from_a_cache_and_copies_of_subqueries_are_not_read_again(above, expected):
+    start, _, end = write_query(0, "/t", Asked("[(id#1L = 3)]", "id:bigint"), 1_795_000_000_000)
+    scan = start["sparkPlanInfo"]
+    plan = {"nodeName": above, "simpleString": above, "children": [scan, scan]}
+    lines = [
+        json.dumps({**one, "executionId": nth}, separators=(",", ":")).encode()
+        for nth in range(2)
+        for one in ({**start, "sparkPlanInfo": plan}, end)
+    ]
+
+    assert expected == len(read_runs(lines))
