@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from tests.ci.lake import make_lake
+from tests.selection import long
 from tests.warm import INSTALLED
 
 
@@ -33,9 +34,9 @@ def said(program, lake, *arguments, **more):
     [
         ("--version", 0),
         ("plan specs/sales.orders.yaml --env prod --format json --now 2026-12-01T00:00:00Z", 0),
-        ("plan specs --env nowhere", 1),
-        ("lint specs --env prod", 0),
-        ("lint README.md", 1),
+        long("plan specs --env nowhere", 1),
+        long("lint specs --env prod", 0),
+        long("lint README.md", 1),
         ("show -", 1),
         ("show", 64),
         ("apply no-such-plan.json", 1),

@@ -221,9 +221,9 @@ SOUND = document(*STEPS.values())
 
 
 WRONG = (-1, 0.5, "../x\0", True, None, [], [1], {}, {"x": 1}, "absent")
-#: a path and its neighbours try all wrong values between them
+#: five paths beside each other try all wrong values between them
 PATHS = [
-    (path, WRONG if EVERY_CASE else WRONG[number % 3 :: 3])
+    (path, WRONG if EVERY_CASE else WRONG[number % 5 :: 5])
     for number, path in enumerate(_everywhere(SOUND))
 ]
 
