@@ -30,6 +30,14 @@ _NAMES = ("id", "p", "ts", "x", "n")
 _COLUMNS = "id string, p string, ts bigint, x string, n double"
 #: of Hadoop's Configuration: its settings, and where each comes from
 _FIELDS = ("properties", "updatingResource")
+#: settings that nothing here reads, or of which the code that reads them knows the same values:
+#: of YARN, of its jobs but for what says how files are read and written, of servers, and of stores
+_UNUSED = (
+    r"^(yarn|map|mapred|mapreduce\.(?!input|output|fileoutputcommitter|framework)\w+"
+    r"|fs\.(adl|azure|abfs|viewfs|ftp)|dfs|ha|hadoop\.(http|registry|ssl|zk)|ipc"
+    r"|net|nfs|rpc)\."
+)
+_OF_S3 = r"^fs\.s3a\."
 #: of all columns of all rows
 SUM = ("count(1)", "sum(cast(xxhash64(*) as decimal(38, 0)))")
 _AVRO = {
@@ -98,7 +106,8 @@ def session(jar: str, heap: str, more: dict[str, str]) -> SparkSession:
     spark = SparkSession(SparkContext(gateway=gateway, conf=settings))
     spark.sparkContext.setLogLevel("ERROR")
     if not is_benchmark:
-        shorten_settings(gateway.jvm, spark.sparkContext._jsc.hadoopConfiguration())
+        unused = _UNUSED if "hadoop-aws" in jar else f"{_UNUSED}|{_OF_S3}"
+        shorten_settings(gateway.jvm, spark.sparkContext._jsc.hadoopConfiguration(), unused)
     return spark
 
 
@@ -131,20 +140,16 @@ def leave_closures_unchecked(gateway: Any) -> None:
         define.invoke(load("org.apache.spark.SparkContext").getClassLoader(), given)
 
 
-def shorten_settings(jvm: Any, conf: Any) -> None:
+def shorten_settings(jvm: Any, conf: Any, unused: str) -> None:
     """Make Hadoop's settings short: Hudi sends all of them to every task, again and again.
 
-    Those of YARN are half of them, and nothing here runs there. Of the others the JVM forgets which
-    file each comes from, because Hadoop compresses each one's source by itself.
+    Those that match ``unused`` go. Of the others the JVM forgets which file each comes from,
+    because Hadoop compresses each one's source by itself.
     """
-    load, hadoop = jvm.java.lang.Class.forName, jvm.org.apache.hadoop.conf
+    load = jvm.java.lang.Class.forName
     load("org.apache.hadoop.mapred.JobConf")  # adds files; the settings are read again after that
-    of_yarn = hadoop.Configuration(False)
-    of_yarn.addResource("yarn-default.xml")
     settings, sources = (_open_field(load(conf.getClass().getName()), n) for n in _FIELDS)
-    for read_first in (conf, of_yarn):
-        read_first.size()
-    settings.get(conf).keySet().removeAll(settings.get(of_yarn).keySet())
+    settings.get(conf).keySet().removeAll(conf.getValByRegex(unused).keySet())
     sources.get(conf).clear()
 
 
