@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from reconciler.status.history_model import TableHistory
 
 _LIMIT: Final = 20
+_FIRST_YEAR, _LAST_YEAR = 1970, 9998
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +121,8 @@ def _parse_since(text: str | None) -> datetime | None:
     """
     if text is None:
         return None
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        message = f"--since {text}: not a valid time; write it as 2026-01-31 or with a time"
-        raise UsageError(message) from None
+    with contextlib.suppress(ValueError):
+        moment = datetime.fromisoformat(text)
+        if _FIRST_YEAR <= moment.year <= _LAST_YEAR:  # its zone may lead out of all years
+            return moment
+    raise UsageError(f"--since {text}: not a valid time; write it as 2026-01-31 or with a time")

@@ -74,7 +74,9 @@ def _change_lines(change: HistoryChange, terminal: Terminal) -> Iterator[str]:
 
 def _list_figures(change: HistoryChange) -> Iterator[str]:
     """Yield what an instant removed and wrote."""
-    if change.action == "clean":
+    if not change.is_recorded:
+        yield "its file is empty, so what it removed is not known"
+    elif change.action == "clean":
         yield f"removed {words.format_count(change.files_removed, 'file')}"
     if change.files_written:
         size = words.format_size(change.bytes_written)
@@ -98,7 +100,8 @@ def _audit_lines(run: AuditedRun, terminal: Terminal) -> Iterator[str]:
     code = "" if run.exit_code is None else f" (exit code {run.exit_code})"
     place = f" on {run.host}" if run.host else ""
     taken = "" if run.seconds is None else words.format_time_taken(run.seconds)
-    yield from terminal.item(f"audit {run.status}{code}", f"{run.at}{place}{taken}")
+    label = words.escape_text(f"audit {run.status}{code}")
+    yield from terminal.item(label, f"{run.at}{place}{taken}")
     planned = run.planned
     yield from terminal.detail(
         f"removed {words.format_count(run.files_removed, 'file')} "

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import MAXYEAR, datetime
 from typing import Any, Final
 
 from reconciler.status.history_model import AuditedRun
 
 _FORMAT: Final = 1
+_FIRST_YEAR: Final = 1970
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,24 +60,50 @@ def _build_run(line: Mapping[str, Any]) -> AuditedTable | None:
             run=str(line["run"]),
             at=str(line["at"]),
             status=str(line["status"]) if is_ended else "died",
-            exit_code=line.get("exitCode"),
-            host=line.get("host"),
-            environment=line.get("environment"),
-            planned={key: int(value) for key, value in dict(line["planned"]).items()},
-            files_removed=int(line.get("filesRemoved") or 0),
-            bytes_removed=int(line.get("bytesRemoved") or 0),
-            seconds=line.get("seconds"),
-            error=line.get("error"),
+            exit_code=_check_count(line.get("exitCode")),
+            host=_check_text(line.get("host")),
+            environment=_check_text(line.get("environment")),
+            planned={key: _check_count(value) or 0 for key, value in dict(line["planned"]).items()},
+            files_removed=_check_count(line.get("filesRemoved")) or 0,
+            bytes_removed=_check_count(line.get("bytesRemoved")) or 0,
+            seconds=_check_seconds(line.get("seconds")),
+            error=_check_text(line.get("error")),
         )
         return AuditedTable(
             run=run,
-            moment=datetime.fromisoformat(run.at),
+            moment=_parse_moment(run.at),
             plan_digest=str(line["planDigest"]),
-            spec_digest=line.get("specDigest"),
-            spec_commit=line.get("specCommit"),
-            actor=line.get("actor"),
-            tool=line.get("tool"),
+            spec_digest=_check_text(line.get("specDigest")),
+            spec_commit=_check_text(line.get("specCommit")),
+            actor=_check_text(line.get("actor")),
+            tool=_check_text(line.get("tool")),
             instants=frozenset(map(str, line.get("instants") or ())),
         )
     except (LookupError, TypeError, ValueError):
         return None
+
+
+def _parse_moment(text: str) -> datetime:
+    """Return a time with a zone."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None or not _FIRST_YEAR <= moment.year < MAXYEAR:
+        raise ValueError
+    return moment
+
+
+def _check_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise TypeError
+
+
+def _check_count(value: Any) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        return value
+    raise TypeError
+
+
+def _check_seconds(value: Any) -> float | None:
+    if value is None or (type(value) in (int, float) and 0 <= value < math.inf):
+        return value if value is None else float(value)
+    raise TypeError

@@ -26,6 +26,7 @@ class HistoryChange:
     rows_written: int
     bytes_written: int
     groups_replaced: int
+    is_recorded: bool = True
     queries: tuple[MeasuredQuery, ...] = ()
 
 
@@ -92,6 +93,7 @@ def describe_change(change: PastChange, queries: tuple[MeasuredQuery, ...]) -> H
             "rows_written",
             "bytes_written",
             "groups_replaced",
+            "is_recorded",
         )
     }
     instant = change.instant

@@ -131,6 +131,36 @@ def test_a_damaged_file_of_the_timeline_is_named(tmp_path):
         history(folder, with_others=True)
 
 
+def test_a_clean_with_an_empty_file_is_listed_without_figures(tmp_path):
+    folder = lay(tmp_path, "cow_empty_completed_clean__0.15.0")
+    found = history(folder, with_others=True)
+    cleans = [one for entry in found.entries for one in entry.changes if one.action == "clean"]
+
+    assert False in {one.is_recorded for one in cleans}
+    assert "its file is empty, so what it removed is not known" in (
+        " ".join(history_text(found, Terminal()).split())
+    )
+
+
+@pytest.mark.parametrize(
+    "value", ["x\x1b[31m", "0001-01-01T00:00+14:00", -1, 1.5, True, ["a"], {"a": 1}, float("nan")]
+)
+def test_audit_lines_with_wrong_values_are_skipped_or_shown_as_they_are(value, applied):
+    folder, _ = applied
+    started, ended = map(json.loads, (folder / "audit.jsonl").read_bytes().splitlines())
+    [spec] = reconciler.load_specs(folder / "orders.yaml")
+    for field in ended:
+        alone = json.dumps({**started, "planDigest": "x", field: value}).encode()
+        read_audit_lines([alone], spec.name, spec.path)
+        lines = [json.dumps(line).encode() for line in (started, {**ended, field: value})]
+        audited = read_audit_lines(lines, spec.name, spec.path)
+        found = read_history(open_storage(spec.path), spec, limit=9, audited=audited)
+        document = json.loads(history_json(found, created_at="2026-01-01T00:00:00Z", tool="t"))
+
+        jsonschema.validate(document, SCHEMA)
+        assert "\x1b" not in history_text(found, Terminal())
+
+
 def test_a_run_that_died_and_one_that_was_refused_are_entries(applied):
     folder, _ = applied
     started, ended = map(json.loads, (folder / "audit.jsonl").read_bytes().splitlines())
@@ -192,6 +222,7 @@ def test_a_table_without_applies_says_so(tmp_path, capsys):
     ("arguments", "code", "problem"),
     [
         (["--since", "yesterday"], 64, "--since yesterday: not a valid time"),
+        (["--since", "0001-01-01T00:00+14:00"], 64, "0001-01-01T00:00+14:00: not a valid time"),
         (["--audit", "nowhere.jsonl"], 1, "nowhere.jsonl: does not exist; name an audit record"),
         (
             ["--audit", str(TESTS.parent / "pyproject.toml")],

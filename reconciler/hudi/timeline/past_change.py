@@ -23,6 +23,7 @@ class PastChange:
 
     ``files_removed``: by a clean. ``files_written``, ``rows_written``, ``bytes_written`` and
     ``groups_replaced``: by a write. Of other actions nothing is known but that they completed.
+    ``is_recorded``: False if the file of a clean is empty.
     """
 
     instant: Instant
@@ -32,6 +33,7 @@ class PastChange:
     rows_written: int = 0
     bytes_written: int = 0
     groups_replaced: int = 0
+    is_recorded: bool = True
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -52,6 +54,8 @@ def parse_past_change(
 
 
 def _read_clean(instant: Instant, content: bytes | Mapping[str, Any], path: str) -> PastChange:
+    if not content:  # Hudi leaves it empty after a crash
+        return PastChange(instant=instant, is_recorded=False)
     if isinstance(content, bytes):
         clean = CleanMetadata.parse(content, path)
         removed = sum(len(part.deleted) for part in clean.partitions.values())
