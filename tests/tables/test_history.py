@@ -149,16 +149,21 @@ def test_audit_lines_with_wrong_values_are_skipped_or_shown_as_they_are(value, a
     folder, _ = applied
     started, ended = map(json.loads, (folder / "audit.jsonl").read_bytes().splitlines())
     [spec] = reconciler.load_specs(folder / "orders.yaml")
+    lines = []
     for field in ended:
-        alone = json.dumps({**started, "planDigest": "x", field: value}).encode()
-        read_audit_lines([alone], spec.name, spec.path)
-        lines = [json.dumps(line).encode() for line in (started, {**ended, field: value})]
-        audited = read_audit_lines(lines, spec.name, spec.path)
-        found = read_history(open_storage(spec.path), spec, limit=9, audited=audited)
-        document = json.loads(history_json(found, created_at="2026-01-01T00:00:00Z", tool="t"))
+        run_id = {} if field == "run" else {"run": field}
+        died = {**started, **run_id, "planDigest": "x", field: value}
+        lines += [died, {**started, **run_id}, {**ended, **run_id, field: value}]
+    audited = read_audit_lines(map(to_line, lines), spec.name, spec.path)
+    found = read_history(open_storage(spec.path), spec, limit=99, audited=audited)
+    document = json.loads(history_json(found, created_at="2026-01-01T00:00:00Z", tool="t"))
 
-        jsonschema.validate(document, SCHEMA)
-        assert "\x1b" not in history_text(found, Terminal())
+    jsonschema.Draft202012Validator(SCHEMA).validate(document)
+    assert "\x1b" not in history_text(found, Terminal())
+
+
+def to_line(document) -> bytes:
+    return json.dumps(document).encode()
 
 
 def test_a_run_that_died_and_one_that_was_refused_are_entries(applied):
