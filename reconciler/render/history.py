@@ -36,7 +36,8 @@ def history_json(history: TableHistory, *, created_at: str, tool: str) -> bytes:
 def _summary(history: TableHistory) -> str:
     count = words.format_count(len(history.entries), "entry")
     if not history.entries and not history.with_others:
-        return "Nothing was applied by reconciler; --all also shows what no plan made."
+        since = f" since {words.format_instant(history.since)}" if history.since else ""
+        return f"Nothing was applied by reconciler{since}; --all also shows what no plan made."
     return f"{count}." if history.is_whole else f"{count}; raise --limit for older ones."
 
 

@@ -58,6 +58,7 @@ def read_history(
         entries=tuple(entries[:limit]),
         is_whole=len(entries) <= limit,
         with_others=with_others,
+        since=start or None,
     )
 
 

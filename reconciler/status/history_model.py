@@ -73,7 +73,8 @@ class HistoryEntry:
 class TableHistory:
     """The entries of a table, newest first. ``is_whole``: nothing older was left out.
 
-    ``with_others``: instants that no plan made are among them.
+    ``with_others``: instants that no plan made are among them. ``since``: older entries were not
+    asked for; an instant.
     """
 
     name: str
@@ -81,6 +82,7 @@ class TableHistory:
     entries: tuple[HistoryEntry, ...]
     is_whole: bool
     with_others: bool
+    since: str | None = field(default=None, metadata={"name": None})
 
 
 def describe_change(change: PastChange, queries: tuple[MeasuredQuery, ...]) -> HistoryChange:

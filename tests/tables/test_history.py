@@ -221,6 +221,8 @@ def test_a_table_without_applies_says_so(tmp_path, capsys):
 
     assert run("history", folder / "orders.yaml") == 0
     assert "Nothing was applied by reconciler; --all also shows" in capsys.readouterr().out
+    assert run("history", folder / "orders.yaml", "--since", "2026-11-22") == 0
+    assert "by reconciler since 2026-11-22 00:00; --all" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
