@@ -10,8 +10,9 @@ import json
 import re
 import sys
 import tempfile
+import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.event_logs.asked import ASKED, COLUMNS, ROWS
@@ -19,6 +20,7 @@ from tests.oracle.hudi import RealHudi
 
 HERE = Path(__file__).parent
 VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
+_LAST = '"errorMessage":""}'
 _WHEN = 1_795_000_000_000
 _A_MINUTE = 60_000
 
@@ -60,6 +62,13 @@ def ask(hudi: RealHudi, table: str, asked=ASKED) -> None:
         hudi.sql(f"select id, name from {table} where {where.format(table=table)}")
 
 
+def wait_for(is_written: Callable[[], bool]) -> None:
+    """Wait until a log has what was asked: Spark writes it a little later, on its own thread."""
+    until = time.monotonic() + 120
+    while not is_written() and time.monotonic() < until:
+        time.sleep(0.2)
+
+
 def reduce_log(log: Path, folder: Path) -> Iterator[str]:
     """Yield the lines of a log that say what was asked of tables."""
     kept: set[int] = set()
@@ -99,6 +108,9 @@ def make_log(version: str, folder: Path) -> Path:
             create_table(hudi, folder, kind)
             ask(hudi, f"by_path_{kind}")
             ask(hudi, f"sales.{kind}")
+        (log,) = logs.iterdir()
+        # of the last query its end too
+        wait_for(lambda: log.read_text().rstrip().endswith(_LAST))
     finally:
         hudi.close()
     (log,) = logs.iterdir()

@@ -1,4 +1,7 @@
-"""Real Spark writes event logs while it reads tables of real Hudi, and they are read."""
+"""Real Spark writes event logs while it reads tables of real Hudi, and they are read.
+
+``tests/tables/test_event_logs.py`` has logs of three versions.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,7 @@ from reconciler.event_logs.workload import KnownTable
 from reconciler.index.predicates.syntax import And
 from reconciler.storage.open import open_storage
 from tests.event_logs.asked import ASKED, NOTHING, UNKNOWN
-from tests.event_logs.logs import VERSIONS
-from tests.event_logs.make_logs import ask, create_table, log_settings
+from tests.event_logs.make_logs import ask, create_table, log_settings, wait_for
 from tests.oracle.bundles import BundleUnavailableError, bundle
 from tests.oracle.hudi import RealHudi
 from tests.selection import long, rounds
@@ -71,11 +73,16 @@ def read(folder: Path):
     return read_workload(find_logs(str(folder / "logs"), open_storage), known)
 
 
+def read_when_written(folder: Path, queries: int):
+    """Read the logs once they have so many queries."""
+    wait_for(lambda: read(folder).queries >= queries)
+    return read(folder)
+
+
 @pytest.mark.parametrize(
     ("version", "codec", "kinds", "asked"),
     [
         ("1.2.0", "zstd", ("cow",), FEW),
-        *(long(version, None, ("cow", "mor"), ASKED) for version in VERSIONS),
         *(long("1.2.0", codec, ("mor",), FEW) for codec in ("lz4", "snappy")),
     ],
 )
@@ -88,7 +95,7 @@ def test_what_is_asked_of_real_tables_is_read_of_real_logs(
         ask(hudi, f"by_path_{kind}", asked)
         ask(hudi, f"sales.{kind}", asked)
     expected = {where for _, where in asked} - {UNKNOWN, NOTHING}
-    running = read(tmp_path)
+    running = read_when_written(tmp_path, 2 * len(asked) * len(kinds))
     hudi.close()
     ended = read(tmp_path)
 
@@ -105,8 +112,9 @@ def test_what_is_asked_of_real_tables_is_read_of_real_logs(
         assert f"sales.{kind}" == table.name
         assert 2 * len(asked) <= table.runs <= 2 * len(asked) + 4
         assert len(shapes) >= len(expected) - 6
-    assert ended.tables[0].runs == running.tables[0].runs or running.problems == ()
-    assert (1, ()) == (ended.logs, ended.problems)
+    for workload in (running, ended):
+        assert (1, ()) == (workload.logs, workload.problems)
+    assert running.queries <= ended.queries
     assert {"zstd", "lz4", "snappy", "lzf"} == {*CODECS}
 
 
@@ -116,12 +124,12 @@ def test_a_rolling_log_is_read_while_it_grows(start, tmp_path):
     create_table(hudi, tmp_path, "cow")
     for _ in range(12):
         ask(hudi, "sales.cow", FEW)
-    workload = read(tmp_path)
+    workload = read_when_written(tmp_path, 12 * len(FEW))
     (folder,) = (tmp_path / "logs").iterdir()
 
     assert folder.name.startswith("eventlog_v2_")
     assert (1, ()) == (workload.logs, workload.problems)
-    assert 12 * len(FEW) - 3 <= workload.tables[0].runs
+    assert 12 * len(FEW) <= workload.tables[0].runs
 
 
 class RandomConditions:
@@ -185,6 +193,7 @@ def test_a_random_condition_comes_back_with_the_same_meaning(start, tmp_path):
     # rows stay rows whatever the condition, so that Spark has no shortcut without a scan
     kept = [where for where in asked if ask_once(hudi, where)]
     (log,) = (tmp_path / "logs").iterdir()
+    wait_for(lambda: len(list(read_predicates(log))) >= len(kept))
     read = list(read_predicates(log))
 
     known = [(where, found) for where, found in zip(kept, read, strict=True) if found is not None]
