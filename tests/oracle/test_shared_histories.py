@@ -11,7 +11,7 @@ from tests.selection import rounds
 pytestmark = pytest.mark.oracle
 
 
-@pytest.mark.parametrize("seed", range(rounds("ROUNDS", few=10, many=100)))
+@pytest.mark.parametrize("seed", range(rounds("ROUNDS", few=len(PLAIN), many=100)))
 def test_rows_and_listing_are_right_after_any_turns(real_hudi, tmp_path, seed):
     kind = PLAIN[seed % len(PLAIN)]
 

@@ -24,7 +24,7 @@ from tests.sql_conditions import (
     make_condition,
 )
 
-PARSED = rounds("CONDITIONS_PARSED", few=500, many=60_000)
+PARSED = rounds("CONDITIONS_PARSED", few=300, many=60_000)
 SEED = os.environ.get("CONDITIONS_SEED", "1")
 pytestmark = PYSPARK
 #: a name after a condition is one in a list of columns, but none after WHERE

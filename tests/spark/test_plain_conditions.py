@@ -20,7 +20,7 @@ from tests.spark.frames import PYSPARK
 from tests.spark.test_random_conditions import SEED, TABLES, Conditions, rows_of, values_of
 from tests.trees import unpack
 
-ASKED = rounds("READS_EXPLAINED", few=12, many=200)
+ASKED = rounds("READS_EXPLAINED", few=8, many=200)
 NAMES = ("v9_cow_part", "reading/every_type_1.2.0", "v9_mor_part", "v9_keygen",
          "v8_lazy_mor_tls")  # fmt: skip
 pytestmark = PYSPARK

@@ -30,7 +30,7 @@ TABLES = Path(__file__).parents[1] / "tables"
 NAMES = ("v6_cow_part", "v8_mor_part", "v9_cow_part", "reading/every_type_0.15.0",
          "reading/every_type_1.2.0")  # fmt: skip
 OTHERS = ("v6_lazy_mor_tls", "v8_lazy_cow_tls", "v9_mor_part")
-ASKED = rounds("READS_ASKED", few=8, many=100)
+ASKED = rounds("READS_ASKED", few=5, many=100)
 SEED = os.environ.get("READS_SEED", "1")
 #: of these so many are read in whole, with skipping and without
 READ = max(3, ASKED // 20)

@@ -22,6 +22,7 @@ from tests.rewrite_jobs import (
     read_file,
     unpack_table,
 )
+from tests.selection import long
 from tests.spark.frames import PYSPARK
 
 pytestmark = PYSPARK
@@ -107,7 +108,7 @@ class DiesOnce(module._WriteTask):
             yield made
 
 
-@STAGINGS
+@pytest.mark.parametrize("staging", [open_file_staging, long(open_shuffle_staging)])
 def test_a_task_that_dies_is_tried_again_and_its_file_is_not_in_the_results(
     staging, sessions, tmp_path, monkeypatch
 ):
@@ -136,7 +137,7 @@ def test_a_task_that_dies_is_tried_again_and_its_file_is_not_in_the_results(
     assert {2} == {ids.count(one) for one in ids}
 
 
-@STAGINGS
+@pytest.mark.parametrize("staging", [long(open_file_staging), open_shuffle_staging])
 def test_what_a_task_dies_of_is_told_in_one_sentence_without_secrets(staging, spark, tmp_path):
     path = unpack_table("v9_cow_part", tmp_path)
     storage, work, groups = make_rewrite(path, TREE)

@@ -16,6 +16,7 @@ from reconciler.writer.job import RowOperation
 from reconciler.writer.key_search import search_keys_in_files
 from reconciler.writer.key_stage import prepare_rows
 from reconciler.writer.spark import SparkWriter
+from tests.selection import long
 from tests.spark.frames import PYSPARK
 from tests.unit.writer.ledger import ROWS, Ledger, few_a_file, row, wide
 
@@ -90,7 +91,7 @@ class DiesOnce:
             raise OSError("the machine is gone")
 
 
-@STAGINGS
+@pytest.mark.parametrize("staging", [long(open_file_staging), open_shuffle_staging])
 def test_a_task_that_dies_is_tried_again_and_doubles_no_row(
     staging, sessions, tmp_path, monkeypatch
 ):
@@ -119,7 +120,7 @@ def test_a_task_that_dies_is_tried_again_and_doubles_no_row(
     assert len(markers) == 2 * len(files)
 
 
-@STAGINGS
+@pytest.mark.parametrize("staging", [open_file_staging, long(open_shuffle_staging)])
 def test_what_a_task_dies_of_is_told_in_one_sentence(staging, spark, tmp_path):
     table = Ledger(tmp_path)
     table.writer = OnSpark(spark, table.storage.ref, staging=staging)
