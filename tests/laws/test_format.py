@@ -74,7 +74,7 @@ def test_formatting_keeps_values_and_comments_and_is_done_once(file):
     check_format(*file)
 
 
-@settings(deadline=None, max_examples=examples(15, many=3000))
+@settings(deadline=None, max_examples=examples(15, many=1000))
 @given(st.integers(0, 2**32))
 def test_formatting_keeps_every_style_of_value_and_comments_at_every_place(seed):
     maker = TextMaker(seed)
