@@ -23,6 +23,7 @@ from reconciler.writer.local import LocalWriter
 from reconciler.writer.request import WriteMode, WriteRequest, WriteResult
 from reconciler.writer.run import run_write
 from reconciler.writer.table_opening import open_for_writing
+from tests.applying import ImpatientClock
 from tests.oracle.hudi import HudiTable
 
 _SPEC = """\
@@ -94,11 +95,11 @@ def write(
     process: Process | None = None,
     schema: pa.Schema = SCHEMA,
 ) -> WriteResult:
-    """Run a write of full rows of ``schema``; ``around`` wraps the one storage."""
+    """Run a write of full rows of ``schema``, beside nobody; ``around`` wraps the one storage."""
     storage, who = around(open_storage(spec.path)), process or runtime.current_process()
     means = RunContext(
         open_storage=lambda _ref, _options=None: storage,
-        clock=runtime.SystemClock(),
+        clock=ImpatientClock(),
         process=who,
         report_wait=lambda *_said: None,
         check_stop=lambda: None,

@@ -18,6 +18,7 @@ import reconciler
 from reconciler import runtime
 from reconciler.spec.model import TableSpec
 from reconciler.writer.request import WriteMode
+from tests.applying import ImpatientClock
 from tests.oracle.bundles import TABLE_VERSION
 from tests.oracle.hudi import (
     COMPACT_METADATA,
@@ -384,7 +385,7 @@ def test_hudi_goes_on_after_an_apply_has_taken_dead_writes_back(real_hudi, tmp_p
         plan = reconciler.plan(spec)
         assert ["rollback"] == [step.kind for step in plan.tables[0].steps], done
 
-        result = apply_here(plan)
+        result = apply_here(plan, clock=ImpatientClock())
 
         assert 0 == result.exit_code, (done, result.tables)
         assert not [name for name in table.instants() if name.startswith(instant)], done
