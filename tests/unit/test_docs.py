@@ -48,6 +48,18 @@ def test_a_spec_that_a_page_shows_loads(tmp_path, page, block):
     assert len(loaded.tables) == block.count("kind: HudiTable"), page
 
 
+def test_every_document_that_a_page_shows_is_in_canonical_form():
+    other = {
+        f"{page.relative_to(ROOT)}: {block}"
+        for page, block in SPECS
+        if re.search("^apiVersion:", block, re.MULTILINE)
+        and block.encode() != format_file(block.encode(), page.name, Problems())
+        and "metadata:   {" not in block  # the page of editors shows what formatting changes
+    }
+
+    assert set() == other
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_that_a_page_shows_runs(program, monkeypatch):
     for name in reconciler.__all__:
