@@ -19,6 +19,7 @@ from reconciler.plans.plan import Plan
 from reconciler.spec.formatting.canonical import format_file
 from reconciler.spec.load import load_specs, read_specs
 from reconciler.status.reconciliation import ReconciledWrite
+from tests.command import run
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -77,6 +78,17 @@ def test_a_program_that_a_page_shows_runs(program, monkeypatch):
 
 def test_programs_are_shown():
     assert len(PROGRAMS) > 3
+
+
+def test_the_readme_shows_a_spec_then_the_picture_then_two_commands(tmp_path, capsys):
+    [spec] = [block for page, block in SPECS if page.name == "README.md"]
+    places = [README.index(part) for part in ("```yaml", "docs/pictures/demo.svg", "./ci/demo ")]
+    (tmp_path / "orders.yaml").write_text(spec)
+
+    assert sorted(places) == places
+    assert 8 == len(spec.splitlines())
+    assert 0 == run("lint", tmp_path / "orders.yaml")
+    assert "1 table, no problems\n" in capsys.readouterr().out
 
 
 def test_the_environment_of_its_page_places_the_spec_of_its_page(tmp_path):
