@@ -14,7 +14,7 @@ from reconciler.planners.cluster.size_limits import find_split_rule
 from reconciler.planners.newest_slices import find_candidates
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.prediction.compaction_advice import CompactionAdvice, advise_compaction
-from reconciler.planners.prediction.current_reads import measure_reads
+from reconciler.planners.prediction.current_reads import can_skip_slices, measure_reads
 from reconciler.planners.prediction.forecast import describe_sample, forecast_queries
 from reconciler.planners.prediction.layout_candidates import (
     MIN_SAVING,
@@ -53,8 +53,9 @@ class Advice:
     ``best``: the proposed one; None if none is worth a rewrite; ``because`` gives the reason.
     ``declared``: the layout of the spec. ``when``: the conditions that the spec should have so that
     its plan applies the layout; None if it has them. ``index``: the index columns that the spec
-    should have; empty if it has all of them. ``compaction``: what log files cost the queries; None
-    if they read none.
+    should have; empty if it has all of them, or if they spare no query a file. ``skips_files``:
+    whether statistics spare a query a file as the table lies; None if that is unknown.
+    ``compaction``: what log files cost the queries; None if they read none.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Advice:
     declared: LayoutCandidate | None = None
     when: ClusteringTrigger | None = None
     index: tuple[str, ...] = ()
+    skips_files: bool | None = None
     sampled: Sampled | None = None
     notes: tuple[Note, ...] = ()
     error: str | None = None
@@ -140,12 +142,15 @@ def draft_advice(picture: TablePicture) -> AdviceDraft:
         current=tuple(QueryReads(files=files, bytes=size) for files, size in reads),
         files=len(candidates),
         bytes=current.table_bytes,
+        skips_files=can_skip_slices(current, forecast_input, candidates)
+        if len(candidates)
+        else None,
         compaction=advise_compaction(picture, current, candidates),
     )
     table = build_whole_table(picture, candidates, current)
     if not wanted.columns or not (table.outputs > 1).any() or _has_only_buckets(candidates):
-        because = _explain_no_trial(wanted, table)
-        return AdviceDraft(advice=replace(advice, because=because), forecast_input=forecast_input)
+        advice = _leave_out_index(replace(advice, because=_explain_no_trial(wanted, table)))
+        return AdviceDraft(advice=advice, forecast_input=forecast_input)
     return AdviceDraft(
         advice=advice,
         forecast_input=forecast_input,
@@ -167,7 +172,7 @@ def finish_advice(draft: AdviceDraft, sample: RowSample) -> Advice:
     known = (trial for trial in tried if trial is not None)
     trials = rank_trials(known, advice.declared, weights)
     best = choose_trial(advice.current, trials, weights)
-    return replace(
+    advice = replace(
         advice,
         trials=trials,
         best=best,
@@ -175,6 +180,7 @@ def finish_advice(draft: AdviceDraft, sample: RowSample) -> Advice:
         sampled=describe_sample(sample),
         notes=(*advice.notes, *_warn_of_logs(table)),
     )
+    return _leave_out_index(advice)
 
 
 def list_proposals(spec: TableSpec, advice: Advice) -> tuple[TableSpec, ...]:
@@ -232,7 +238,16 @@ def choose_proposal(
     if not reasons:
         return advice
     because = f"nothing is proposed, because a plan would rewrite nothing: {reasons[0]}"
-    return replace(advice, best=None, because=because)
+    return _leave_out_index(replace(advice, best=None, because=because))
+
+
+def _leave_out_index(advice: Advice) -> Advice:
+    """Return the advice without an index that spares no query a file.
+
+    A layout that is proposed or declared makes files that an index can skip.
+    """
+    is_idle = advice.skips_files is False and advice.best is None and advice.declared is None
+    return replace(advice, index=()) if is_idle else advice
 
 
 def _warn_of_logs(table: WholeTable) -> Iterator[Note]:

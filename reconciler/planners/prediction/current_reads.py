@@ -83,6 +83,26 @@ def measure_reads(
     )
 
 
+def can_skip_slices(
+    current: CurrentReads, forecast_input: ForecastInput, candidates: CandidateSlices
+) -> bool:
+    """Return whether statistics spare a query a slice that its partition does not spare it.
+
+    Slices whose log files alone make a query read them count as spared: a compaction ends that.
+    """
+    assert forecast_input.index is not None, "current reads are known"
+    nothing = np.zeros(len(candidates), np.bool_)
+    slices = build_slice_index(forecast_input, forecast_input.index, candidates, nothing)
+    by_partition = find_reads(
+        current.wheres,
+        slices,
+        candidates.bytes,
+        schema=forecast_input.schema,
+        zone=forecast_input.zone,
+    )
+    return bool((by_partition.kept & ~(current.reads.kept & current.kept_by_base)).any())
+
+
 def find_demand(current: CurrentReads) -> MaxScanDemand | None:
     """Return what to rewrite for the queries over their ``maxScan``; None if there are none."""
     exceeding = current.exceeding

@@ -157,7 +157,41 @@ def test_a_table_without_a_spec_is_asked_by_options(folder, capsys):
     ]
     # files of 120 MiB by default: there would be one
     assert table["because"].startswith("no layout helps: with files of 120MiB")
+    # and every file has rows of the customer, so an index would save nothing
+    assert {} == table["proposal"]
+
+
+def test_an_index_is_proposed_without_a_layout_if_queries_can_skip_files(tmp_path, capsys):
+    write_table(tmp_path / "orders", {"": make_orders(4000, 8, sorted_by="customer")})
+    arguments = ("advise", tmp_path / "orders", "--query", "customer = 471")
+    assert 0 == run(*arguments, "--format", "json")
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+
+    assert table["because"].startswith("no layout helps")
     assert {"index": {"columns": ["customer"]}} == table["proposal"]
+
+
+def test_an_index_that_saves_nothing_is_no_proposal(folder, capsys):
+    assert 0 == run("advise", folder / "orders", "--query", "customer = 471")
+    out = capsys.readouterr().out
+
+    assert "no layout helps" in out
+    assert "to commit" not in out
+    assert out.endswith("Advice: 1 table: 1 unchanged\n")
+
+
+def test_what_a_partition_alone_spares_needs_no_index(tmp_path, capsys):
+    parts = {
+        day: [table.append_column("dt", [[day] * len(table)]) for table in make_orders(1000, 1)]
+        for day in ("a", "b")
+    }
+    write_table(tmp_path / "orders", parts, by="dt")
+    arguments = ("advise", tmp_path / "orders", "--query", "dt = 'a' and customer = 471")
+    assert 0 == run(*arguments, "--format", "json")
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+
+    assert [1] == [query["files"] for query in table["queries"]]
+    assert {} == table["proposal"]
 
 
 def test_of_log_files_it_is_said_that_their_rows_are_not_known(tmp_path, capsys):
