@@ -130,7 +130,7 @@ def summarize_advice(
 
 def spec_lines(advice: Advice, observed: QueryProposal | None = None) -> list[str]:
     """Return the lines of a spec to commit; none if nothing is proposed."""
-    lines = query_lines([one.query for one in observed.new]) if observed is not None else []
+    lines = _query_lines(advice, observed) if observed is not None else []
     if advice.best is not None and advice.changes_clustering:
         best = advice.best.candidate
         columns = f"    columns: {_yaml_list(best.columns)}"
@@ -144,6 +144,16 @@ def spec_lines(advice: Advice, observed: QueryProposal | None = None) -> list[st
     if advice.index:
         lines += ["  index:", f"    columns: {_yaml_list(advice.index)}"]
     return ["spec:", *lines] if lines else []
+
+
+def _query_lines(advice: Advice, observed: QueryProposal) -> list[str]:
+    new = [one.query for one in observed.new]
+    return query_lines(new, has_others=_declares_queries(advice, observed))
+
+
+def _declares_queries(advice: Advice, observed: QueryProposal) -> bool:
+    """Return whether the spec declares queries beside those that are proposed."""
+    return len(advice.queries) > len(observed.new)
 
 
 def _compaction_lines(block: Compaction) -> Iterator[str]:
@@ -225,9 +235,8 @@ def _proposal_lines(
         yield from terminal.item(label, table.compaction.because)
     if observed is not None and observed.new:
         queries = words.format_count(len(observed.new), "query")
-        beside = (
-            ", beside those that the spec declares" if table.queries[len(observed.new) :] else ""
-        )
+        is_more = _declares_queries(table, observed)
+        beside = ", to add to those that the spec declares" if is_more else ""
         yield from terminal.item(terminal.strong("proposed"), f"{queries} of the logs{beside}")
     if proposal := spec_lines(table, observed):
         yield from terminal.detail("to commit:")

@@ -22,9 +22,13 @@ _MAX_PROBLEMS: Final = 5
 _MAX_NAME: Final = 40
 
 
-def query_lines(queries: Sequence[Query]) -> list[str]:
-    """Return the lines of a spec that declare queries; none if there are none."""
-    lines = ["  queries:"] if queries else []
+def query_lines(queries: Sequence[Query], *, has_others: bool = False) -> list[str]:
+    """Return the lines of a spec that declare queries; none if there are none.
+
+    ``has_others``: whether the spec declares queries already, to which these are to be added.
+    """
+    head = "  queries:  # add these to the queries of the spec" if has_others else "  queries:"
+    lines = [head] if queries else []
     for query in queries:
         lines += [f"    - name: {_quote(query.name)}", f"      where: {_quote(query.where)}"]
         lines += [f"      runs: {query.runs}"] if query.runs is not None else []

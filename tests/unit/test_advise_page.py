@@ -86,6 +86,19 @@ def test_what_is_proposed_of_logs_is_committed_and_proposed_no_more(folder, caps
     ]
 
 
+def test_queries_of_logs_are_added_to_those_of_the_spec(folder, capsys):
+    declared = '  queries: [{name: one, where: "customer = 4"}]\n'
+    (folder / "specs" / "orders.yaml").write_text(ONE_FILE + declared)
+    assert 0 == run("advise", "specs", "--from-event-logs", "logs")
+    shown = capsys.readouterr().out
+
+    assert "  queries:  # add these to the queries of the spec\n          - name:" in shown
+    assert "proposed  2 queries of the logs, to add to those that the spec declares" in shown
+    (folder / "specs" / "orders.yaml").write_text(ONE_FILE)
+    assert 0 == run("advise", "specs", "--from-event-logs", "logs")
+    assert "        queries:\n          - name:" in capsys.readouterr().out
+
+
 def test_init_writes_the_queries_of_logs(folder, capsys):
     assert 0 == run("init", "--from", "orders", "--from-event-logs", "logs", "-o", "made.yaml")
     text = (folder / "made.yaml").read_text()
