@@ -28,7 +28,9 @@ def layout_lines(layouts: LayoutComparison, terminal: Terminal) -> Iterator[str]
     for name, files, read, change, size in rows:
         bar = draw_bar(size, most, terminal.bar_width)
         figures = f"{files:>9}  {read:>10} {bar:<{terminal.bar_width}}  {change}"
-        yield f"    {name:<{width}}  {figures}".rstrip()
+        if is_long := len(name) > width:
+            yield f"    {name}"
+        yield f"    {'' if is_long else name:<{width}}  {figures}".rstrip()
     tried = [point for point in layouts.points if point.problem is None]
     if len(tried) > _MAX_DETAILED:
         yield from terminal.detail("--format json has the reads of each query")

@@ -171,11 +171,22 @@ def _shape_lines(curve: RetentionCurve, terminal: Terminal) -> Iterator[str]:
         if len(known) < _LEAST_POINTS:
             continue
         known.sort()
-        first, last = (words.format_duration(known[nth][0]) for nth in (0, -1))
-        sizes = [size for _, size in known]
-        ends = f"{words.format_size(sizes[0])} to {words.format_size(sizes[-1])}"
-        sentence = f"{draw_sparkline(sizes)}  {ends}, readable {first} to {last} back"
+        sentence = f"{draw_sparkline([size for _, size in known])}  {_describe_ends(known)}"
         yield from terminal.item(f"curve by {_NOUNS[policy]}s", sentence)
+
+
+def _describe_ends(known: Sequence[tuple[float, int]]) -> str:
+    """Return the least and the greatest size and reach of a curve, sorted by its reaches.
+
+    >>> _describe_ends([(57, 1024), (3600, 2048)])
+    '1.0 KiB to 2.0 KiB, readable 57 seconds to 1 hour back'
+    >>> _describe_ends([(57, 1024), (57, 1024)])
+    'all the same: 1.0 KiB, readable 57 seconds back'
+    """
+    reaches = dict.fromkeys(words.format_duration(known[nth][0]) for nth in (0, -1))
+    sizes = dict.fromkeys(words.format_size(known[nth][1]) for nth in (0, -1))
+    same = "all the same: " if len(reaches) == len(sizes) == 1 else ""
+    return f"{same}{' to '.join(sizes)}, readable {' to '.join(reaches)} back"
 
 
 def _trouble_lines(curve: RetentionCurve, terminal: Terminal) -> Iterator[str]:

@@ -169,6 +169,24 @@ def test_layouts_are_rows_with_the_reads_of_each_query(lake, capsys):
     assert "the table has no column 'custmer_id'; did you mean 'customer_id'?" in out
 
 
+def test_a_long_name_of_a_layout_stands_above_its_figures(lake, capsys):
+    (lake / "specs" / "orders.yaml").write_text(SPEC + QUERIES)
+    assert simulate("--columns", "customer_id,amount,status", "--target", "8KiB") == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line for line in lines if re.search(r"^ .* files? .*KiB [█▏▎▍▌▋▊▉░]", line)]
+
+    assert "    kd-tree on customer_id, amount, status, 8.0 KiB" in lines
+    assert len(rows) > 2
+    assert 1 == len({re.search(r" files? ", row).start() for row in rows})
+
+
+def test_a_flat_curve_says_that_all_is_the_same(lake, capsys):
+    (lake / "specs" / "orders.yaml").write_text(SPEC.replace("commits: 3", "commits: 20"))
+    assert simulate("--retention", "commits=20,30,40") == 0
+
+    assert "all the same: 237.9 KiB, readable " in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.usefixtures("lake")
 def test_without_queries_no_layout_is_tried(capsys):
     assert simulate("--target", "8KiB") == 0
