@@ -13,11 +13,12 @@ def describe_state(picture: TablePicture) -> Observed:
     state, view, small = picture.state, picture.view, picture.file_sizes.small
     files, timeline = state.files, state.timeline
     is_read = mark_read_files(view) & (files.kind == FileKind.BASE)
-    completed = [i.requested for i in timeline.instants if i.is_completed]
+    last = max((i.requested for i in timeline.instants if i.is_completed), default=None)
+    newest = max((i.requested for i in timeline.commits), default=None)
     return Observed(
         table_version=state.table_version,
         table_type=state.table_type,
-        last_completed=max(completed, default=None),
+        last_completed=last,
         pending=tuple(
             PendingInstant(i.requested, i.action.value, i.state.value)
             for i in timeline.instants
@@ -27,4 +28,5 @@ def describe_state(picture: TablePicture) -> Observed:
         files=len(files),
         bytes=int(files.size.sum()),
         small_files=int((is_read & (files.size < small)).sum()),
+        newest_write=None if newest == last else newest,
     )

@@ -303,7 +303,10 @@ class PendingInstant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """The table that the plan was made from. Counts include base, log and CDC files."""
+    """The table that the plan was made from. Counts include base, log and CDC files.
+
+    ``newest_write``: None if it is ``last_completed``, and in plans of earlier versions.
+    """
 
     table_version: int
     table_type: str
@@ -313,6 +316,12 @@ class Observed:
     files: int = 0
     bytes: int = 0
     small_files: int = 0
+    newest_write: str | None = field(default=None, metadata={"optional": True})
+
+    @property
+    def window_end(self) -> str | None:
+        """The newest write, at which every window of readable times ends; no clean moves it."""
+        return self.newest_write or self.last_completed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -247,7 +247,7 @@ def _unbroken_size(size: int) -> str:
 def _time_travel_cell(table: TablePlan) -> str:
     """Return how far back a read can go, short enough for a column; the details have the dates."""
     impact, observed = table.impact, table.observed
-    last = None if observed is None else observed.last_completed
+    last = None if observed is None else observed.window_end
     old = words.format_time_between(impact.earliest_readable_before, last)
     new = words.format_time_between(impact.earliest_readable_after, last)
     if not table.has_changes or old is None or new is None:

@@ -263,7 +263,7 @@ def describe_time_travel(table: TablePlan) -> str | None:
     """Return how far back a read can go, before and after; None if it is unknown."""
     before = table.impact.earliest_readable_before
     after = table.impact.earliest_readable_after
-    last = None if table.observed is None else table.observed.last_completed
+    last = None if table.observed is None else table.observed.window_end
     if before is None and after is None:
         return None
     if before == after:

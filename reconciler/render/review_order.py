@@ -47,7 +47,7 @@ def _tenths_of_bytes(table: TablePlan) -> int:
 def _tenths_of_time_travel(table: TablePlan) -> int:
     """Return the tenths of the time travel that are lost; ten if nothing can be read any more."""
     impact = table.impact
-    last = None if table.observed is None else table.observed.last_completed
+    last = None if table.observed is None else table.observed.window_end
     before = words.time_between(impact.earliest_readable_before, last)
     if before is None or impact.earliest_readable_before == impact.earliest_readable_after:
         return 0

@@ -190,7 +190,7 @@ def _reach_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
     completed = "nothing yet" if last is None else f"{words.format_instant(last)}{zone}"
     yield from terminal.item("last completed", completed)
     if table.earliest_readable is not None:
-        reach = words.format_time_between(table.earliest_readable, last)
+        reach = words.format_time_between(table.earliest_readable, table.window_end)
         back = "" if reach is None else f", {reach} back"
         earliest = words.format_instant(table.earliest_readable)
         yield from terminal.item("readable from", f"{earliest}{back}")
@@ -376,18 +376,18 @@ def _clean_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
     if last is None:
         yield from terminal.item("last clean", "none on the active timeline")
         return
-    yield from terminal.item("last clean", _describe_clean(last, table.last_completed))
+    yield from terminal.item("last clean", _describe_clean(last, table.window_end))
     if foreign is not None and foreign != last:
-        yield from terminal.item("writers' clean", _describe_clean(foreign, table.last_completed))
+        yield from terminal.item("writers' clean", _describe_clean(foreign, table.window_end))
 
 
-def _describe_clean(clean: CleanStatus, last_completed: str | None) -> str:
+def _describe_clean(clean: CleanStatus, newest_write: str | None) -> str:
     kept = ""
     if clean.commits:
         reach = words.format_time_between(clean.earliest_instant_to_retain, clean.instant)
         span = "" if reach is None else f", {reach}"
         kept = f": it kept {words.format_count(clean.commits, 'commit')}{span}"
-    since = words.time_between(clean.instant, last_completed)
+    since = words.time_between(clean.instant, newest_write)
     before = ""
     if since is not None and since.total_seconds() >= _MINUTE:
         before = f", {words.format_duration(since.total_seconds())} before the last write"

@@ -250,6 +250,7 @@ class TableStatus:
     ``writers``: recent work of writers that contradicts the spec. ``orphans``: None if nobody
     looked for them. ``timeline``: None if the spec has no timeline block, as ``compaction``.
     ``logs``: None for a copy-on-write table. ``costs``: None without a price of storage.
+    ``window_end``: the newest write, at which the time ends that can be read as of.
     """
 
     name: str
@@ -288,6 +289,7 @@ class TableStatus:
     logs: LogStatus | None = field(default=None, metadata={"optional": True})
     compaction: CompactionStatus | None = field(default=None, metadata={"optional": True})
     costs: StorageCosts | None = field(default=None, metadata={"optional": True})
+    window_end: str | None = field(default=None, metadata={"name": None})
 
     def condition(self, type: ConditionType) -> TableCondition | None:  # noqa: A002 (its name)
         """Return the condition of that type; None if the status has none."""

@@ -128,6 +128,7 @@ def table_status(
         logs=log_status(state, age),
         compaction=compaction_status(spec, state, plan),
         costs=_storage_costs(spec.prices, plan),
+        window_end=plan.observed.window_end,
     )
 
 

@@ -313,6 +313,7 @@ observed = st.builds(
     table_version=st.sampled_from([6, 8, 9]),
     table_type=st.sampled_from(["COPY_ON_WRITE", "MERGE_ON_READ"]),
     last_completed=st.none() | instants,
+    newest_write=st.none() | instants,
     pending=st.lists(
         st.builds(PendingInstant, instant=instants, action=texts, state=texts), max_size=2
     ).map(tuple),

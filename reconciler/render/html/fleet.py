@@ -192,7 +192,7 @@ def _show_share(part: int, whole: int) -> FleetCell:
 
 
 def _show_window(status: TableStatus) -> FleetCell:
-    between = words.time_between(status.earliest_readable, status.last_completed)
+    between = words.time_between(status.earliest_readable, status.window_end)
     if between is None:
         return FleetCell(text=_NONE, order=_LAST)
     seconds = between.total_seconds()

@@ -211,7 +211,7 @@ def _list_facts(plan: TablePlan, status: TableStatus | None) -> Iterator[Fact]:
 
 def _list_times(plan: TablePlan, status: TableStatus | None) -> Iterator[Fact]:
     start = plan.impact.earliest_readable_before
-    last = plan.observed.last_completed if plan.observed is not None else None
+    last = plan.observed.window_end if plan.observed is not None else None
     reach = words.format_time_between(start, last)
     if start is not None:
         since = f"since {words.format_instant(start)}"

@@ -51,7 +51,7 @@ def draw_time_line(
         rects += _mark_instants(lane, scale, height + 18, paint)
         height += _ROW
     for title, start, paint in _list_windows(plan):
-        rects.append(_draw_window(start, scale, height + 18, paint))
+        rects.append(_draw_window(start, _find_end(plan), scale, height + 18, paint))
         labels.append(
             Label(x=0, y=height + 10, text=f"{title}: {_describe_window(plan, start, scale)}")
         )
@@ -76,8 +76,12 @@ def _name_lane(title: str, lane: list[tuple[str, str]]) -> str:
     return f"{title} ({words.format_number(len(lane))})"
 
 
+def _find_end(plan: TablePlan) -> str | None:
+    return plan.observed.window_end if plan.observed is not None else None
+
+
 def _describe_window(plan: TablePlan, start: str, scale: _TimeScale) -> str:
-    last = plan.observed.last_completed if plan.observed is not None else None
+    last = _find_end(plan)
     if start == last:
         return "only the newest commit"
     reach = words.format_time_between(start, last)
@@ -107,11 +111,6 @@ class _TimeScale:
         share = 0.0 if time is None else (time - self.first) / self.span
         return _EDGE + min(max(share, 0.0), 1.0) * (100 - 2 * _EDGE)
 
-    @property
-    def place_of_last(self) -> float:
-        """The place of the last time, which is the first one's if there is no other."""
-        return 100 - _EDGE if self.last != self.first else _EDGE
-
     def list_ends(self, y: float) -> Iterator[Label]:
         yield Label(x=0, y=y, text=f"{self.first:{self._style}}")
         if self.last != self.first:
@@ -139,8 +138,8 @@ def _collect_marks(
     observed = plan.observed
     if observed is None:
         return marks
-    if state is None and observed.last_completed is not None:
-        marks.append(("Commits", "commit", observed.last_completed, "the last completed instant"))
+    if state is None and observed.window_end is not None:
+        marks.append(("Commits", "commit", observed.window_end, "the newest write"))
     for pending in observed.pending:
         hint = f"{pending.action} {pending.instant}, {pending.state.lower()}"
         marks.append(("Pending", "pending", pending.instant, hint))
@@ -171,9 +170,9 @@ def _list_windows(plan: TablePlan) -> Iterator[tuple[str, str, Paint]]:
         yield "Readable after the plan", after, "after"
 
 
-def _draw_window(start: str, scale: _TimeScale, y: float, paint: Paint) -> Rect:
+def _draw_window(start: str, end: str | None, scale: _TimeScale, y: float, paint: Paint) -> Rect:
     x = scale.place(start)
-    width = max(scale.place_of_last - x, _MARK)
+    width = max(scale.place(end) - x, _MARK)
     hint = f"readable as of {words.format_instant(start)} and later"
     return Rect(x=x, y=y, width=width, height=_BAR, paint=paint, hint=hint)
 

@@ -182,7 +182,7 @@ def test_the_schema_is_closed_and_described():
     optional |= {"purpose", "bytesWritten", "otherSavepoints", "logFiles", "merging"}
     optional |= {"costs", "storagePerGbMonth", "scanPerTb", "rewritePerTb", "freedPerMonth"}
     optional |= {"rewriteOnce", "addedPerMonth", "deletedPerMonth", "queries", "paysBackDays"}
-    optional |= {"runsPerDay", "perDayBefore", "perDayAfter"}
+    optional |= {"runsPerDay", "perDayBefore", "perDayAfter", "newestWrite"}
     for node in objects(SCHEMA):
         names, required = set(node["properties"]), set(node["required"])
         assert names - optional <= required <= names

@@ -235,6 +235,7 @@ def test_the_schema_names_every_field_and_no_other(of, kind):
     camel = {
         "".join(w if i == 0 else w.capitalize() for i, w in enumerate(field.name.split("_"))): field
         for field in fields(kind)
+        if field.metadata.get("name", "") is not None
     }
     optional = {name for name, field in camel.items() if field.metadata.get("optional")}
 

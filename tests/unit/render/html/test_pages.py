@@ -14,6 +14,7 @@ import pytest
 
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.planners.compose import plan_table
+from reconciler.planners.retention_simulation import RetentionChoice, simulate_retentions
 from reconciler.plans.model import Note
 from reconciler.plans.plan import Plan
 from reconciler.plans.table_costs import TableCosts
@@ -27,6 +28,9 @@ from reconciler.render.html.query_reads import show_queries
 from reconciler.render.html.removals import list_reasons, show_removals
 from reconciler.render.html.table_page import build_table_page
 from reconciler.render.html.time_line import draw_time_line, list_savepoints
+from reconciler.render.plan_summary import describe_time_travel
+from reconciler.render.status import status_text
+from reconciler.render.terminal import Terminal
 from reconciler.spec.model import Concurrency, Lock, Policy, Retention, TableSpec
 from reconciler.state.model import Savepoint
 from reconciler.status.conditions import TableCondition
@@ -273,6 +277,30 @@ def test_a_table_without_times_has_no_time_line():
     one = survey(table({}, []))
 
     assert draw_time_line(one.plan, one.status, one.state) is None
+
+
+def test_times_that_can_be_read_end_at_the_newest_write_and_not_at_a_later_clean():
+    idle = Instant(stamp(20), Action.CLEAN, State.COMPLETED, f"{stamp(20)[:-1]}5")
+    waiting = commit(22, State.REQUESTED)
+    names = {"a": [base("g", hour) for hour in range(3)]}
+    one = survey(table(names, [*map(commit, range(3)), idle, waiting]), keep=1)
+    drawn = draw_time_line(one.plan, one.status, one.state)
+    before = next(rect for rect in drawn.rects if rect.paint == "before")
+    facts = {
+        fact.label: fact.value
+        for fact in build_table_page(one.plan, anchor="t", status=one.status, state=one.state).facts
+    }
+    [_, *cells] = pages.build_surveyed_row(one, "#t").cells
+    choice = RetentionChoice(policy=Policy.COMMITS, keep=1)
+
+    assert (stamp(20), stamp(2)) == (one.plan.observed.last_completed, one.plan.observed.window_end)
+    assert before.x + before.width == pytest.approx(1 + 98 * 2 / 22), "2 of 22 hours"
+    assert "Readable today: back to 2024-01-01 00:00, 2 hours" in [one.text for one in drawn.labels]
+    assert "2 hours" == facts["Readable"]
+    assert "2 hours" in [cell.text for cell in cells]
+    assert "2 hours back" in status_text([one.status], Terminal())
+    assert "shrinks from 2 hours to 1 hour" in describe_time_travel(one.plan)
+    assert 7200 == simulate_retentions(one.spec, one.state, NOW, [choice]).reach_seconds
 
 
 def test_queries_are_drawn_on_one_scale_with_their_limit():
