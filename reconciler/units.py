@@ -1,7 +1,7 @@
 """Sizes, durations and percentages as text, and back.
 
-Every parser raises ValueError with a message that says what to write instead. Formatting is exact:
-parsing the result gives the same value.
+Every parser raises ValueError with a message that says what to write instead. Formatting is exact
+but for rounded sizes: parsing the result gives the same value.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final
 
 _BINARY: Final = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 _DECIMAL: Final = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SIZES: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 SIZE_UNITS: Final = {"B": 1, **_DECIMAL, **_BINARY}
 DURATION_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -49,6 +50,20 @@ def format_size(size: int) -> str:
             if size and size % factor == 0:
                 return f"{size // factor}{unit}"
     return f"{size}B"
+
+
+def format_rounded_size(size: int) -> str:
+    """Return bytes for people, in the largest unit that leaves a number of at least one.
+
+    >>> format_rounded_size(1), format_rounded_size(1023), format_rounded_size(1536)
+    ('1 byte', '1023 bytes', '1.5 KiB')
+    """
+    amount, unit = float(size), 0
+    while unit + 1 < len(_SIZES) and amount >= (1024 if unit == 0 else 1023.95):
+        amount, unit = amount / 1024, unit + 1
+    if unit == 0:
+        return "1 byte" if size == 1 else f"{size} bytes"
+    return f"{amount:.1f} {_SIZES[unit]}"
 
 
 def parse_duration(text: str) -> int:

@@ -11,6 +11,7 @@ import shlex
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from reconciler import units
 from reconciler.hudi.timeline.instant import parse_instant
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from reconciler.plans.model import Selection
 
-_SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _DURATIONS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
@@ -130,12 +130,7 @@ def format_size(value: int) -> str:
     >>> format_size(1981000000000), format_size(1048575)
     ('1.8 TiB', '1.0 MiB')
     """
-    amount, unit = float(value), 0
-    while unit + 1 < len(_SIZES) and amount >= (1024 if unit == 0 else 1023.95):
-        amount, unit = amount / 1024, unit + 1
-    if unit == 0:
-        return "1 byte" if value == 1 else f"{value} bytes"
-    return f"{amount:.1f} {_SIZES[unit]}"
+    return units.format_rounded_size(value)
 
 
 def format_size_class(least: int, below: int | None) -> str:

@@ -14,6 +14,7 @@ from reconciler.planners.compose import plan_table
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
 from reconciler.storage.api import Storage
+from reconciler.storage.locations import find_below
 from reconciler.storage.read_only import ReadOnlyStorage
 
 
@@ -31,4 +32,12 @@ def explain_name(
         storage = ReadOnlyStorage(open_storage(spec.path, spec.storage_options))
         return load_archived_instants(storage, load_properties(storage))
 
-    return search_name(planned, name, read_archived)
+    return search_name(planned, _find_relative(name, spec.path, state.location), read_archived)
+
+
+def _find_relative(name: str, *roots: str) -> str:
+    """Return the path below the table that a URL in any spelling names; other names as they are."""
+    if "://" not in name:
+        return name
+    found = (find_below(root, name) for root in roots)
+    return next((path for path in found if path is not None), name)

@@ -245,6 +245,22 @@ def identify_text(location: str) -> PlaceIdentity:
             return PlaceIdentity(f"{store}://{host.rpartition('@')[2]}{path}")
 
 
+def find_below(root: str, url: str) -> str | None:
+    """Return the path of a URL below a root in any spelling of both; None if it is not below it.
+
+    >>> find_below("s3://lake/t", "s3a://lake/t/p=1/f"), find_below("s3a://lake/t/", "s3://lake/t")
+    ('p=1/f', '')
+    >>> find_below("s3://lake/t", "s3a://lake/t2/f"), find_below("/t", "file:///t/f")
+    (None, 'f')
+    """
+    top, place = identify_text(root), identify_text(url)
+    start = top.place.rstrip("/")
+    is_below = place.place == start or place.place.startswith(f"{start}/")
+    if not is_below or not top.may_be(PlaceIdentity(top.place, place.details)):
+        return None
+    return place.place[len(start) :].strip("/")
+
+
 def follow_links(location: str) -> str:
     """Return a location without links on the local disk; other stores have none."""
     local = find_local_path(location)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,16 +11,20 @@ import pytest
 
 import reconciler
 from reconciler.hudi.load import load_archived_instants, load_properties
-from reconciler.hudi.timeline.instant import COMMITS
+from reconciler.hudi.timeline.instant import COMMITS, Action, Instant, State
 from reconciler.planners.answers.planned_table import PlannedTable
 from reconciler.planners.answers.search import search_name
 from reconciler.planners.clean.explanations import LOGS_OF_LATER_SLICES
 from reconciler.planners.clean.planner import find_logs_of_later_slices
 from reconciler.planners.compose import plan_table
+from reconciler.plans.model import Note
 from reconciler.plans.step_items import list_items
+from reconciler.status.answers import explain_name
 from reconciler.storage.open import open_storage
 from tests.selection import long
 from tests.trees import unpack
+from tests.unit.planners import cow
+from tests.unit.planners.cow import stamp
 
 CASES = Path(__file__).parents[1] / "cases" / "clean"
 COVERING = (
@@ -110,7 +115,7 @@ def test_a_file_that_goes_has_the_whole_chain(tmp_path):
 
     assert ("goes", f"a/{name}") == (answer.verdict, answer.name)
     assert {
-        "file": "a base file of 424 KiB",
+        "file": "a base file of 424.5 KiB",
         "write": "commit 20261121044032551 of its name is completed",
         "group": "file group 290ec5d7-b9a4-4437-a535-30a3a27c0604-0 has 6 file slices",
         "slice": "file slice 20261121044032551 is superseded by 20261121044052550",
@@ -257,6 +262,66 @@ def test_no_clean_is_due_names_the_trigger_and_not_another_block(tmp_path):
 
     assert {"retained"} == {answer.verdict for answer in answers}
     assert all("(retention.afterCommits: 99)" in answer.summary for answer in answers)
+
+
+def test_a_slice_that_ended_too_late_says_when(tmp_path):
+    spec = replace(planned(tmp_path, "cow_basic__1.2.0").spec, path="/t")
+    swap = Instant(stamp(4), Action.REPLACECOMMIT, State.COMPLETED, stamp(5))
+    names = {"a": [cow.base("g", 0), *(cow.base("h", hour) for hour in (1, 2, 3))]}
+    writes = [*map(cow.commit, range(4)), swap]
+    state = cow.table(names, writes, replaced={("a", "g"): stamp(4)})
+    table = PlannedTable(spec, state, plan_table(spec, state, NOW), NOW)
+    why = f"its file group was replaced at {stamp(4)}, which is not before {stamp(3)}"
+    answer, about = facts(table, cow.base("g", 0))
+
+    assert stamp(3) == table.clean.expired.earliest
+    assert f"{why}: the slice is not past it" == about["retention"]
+    assert f"stays: it is not past the retention of 2 commits: {why}" == answer.summary
+    answer, about = facts(table, cow.base("h", 2))
+    assert f"it was superseded at {stamp(3)}, which is not before {stamp(3)}" in answer.summary
+
+
+def test_a_partition_names_its_oldest_files_of_other_slices(tmp_path):
+    table = planned(tmp_path, "cow_basic__1.2.0")
+    named = [fact.because for fact in ask(table, "a").answers[0].facts if fact.about == "files"]
+    files = sorted(name for name in table.state.files.name.to_pylist() if name in named)
+
+    assert named[2:] == ["5 files (2.1 MiB) of other slices:", *files]
+    assert 5 == len(files)
+
+
+def test_of_many_files_of_other_slices_ten_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("reconciler.planners.answers.partition_facts._MAX_NAMED", 2)
+    [answer] = ask(planned(tmp_path, "cow_basic__1.2.0"), "a").answers
+    named = [fact.because for fact in answer.facts if fact.about == "files"]
+
+    assert 6 == len(named)
+    assert "and 3 more files" == named[-1]
+
+
+def test_a_note_that_names_an_instant_is_no_warning(tmp_path):
+    table = planned(tmp_path, "cow_basic__1.2.0")
+    instant = table.state.timeline.commits[-1].requested
+    idle = Note("nothingToDo", f"no clustering: no commits since {instant}")
+    table = replace(table, plan=replace(table.plan, warnings=(idle,)))
+    _, about = facts(table, instant)
+
+    assert f"{idle.because} [nothingToDo]" == about["note"]
+    assert "warning" not in about
+
+
+def test_both_schemes_of_s3_name_one_path(tmp_path):
+    table = planned(tmp_path, "cow_basic__1.2.0")
+    path, _ = table.state.files.locate_file(0)
+    spec = replace(table.spec, path="s3://lake/t")
+
+    def name_answers(url):
+        found = explain_name(spec, table.state, NOW, url, open_storage)
+        return [answer.name for answer in found.answers]
+
+    for url in (f"s3a://lake/t/{path}", f"S3://lake//t/{path}"):
+        assert [path] == name_answers(url)
+    assert [] == name_answers(f"s3a://pond/t/{path}")
 
 
 def test_a_misspelt_name_has_near_names(tmp_path):

@@ -15,7 +15,7 @@ from reconciler.planners.clean.planner import (
     find_logs_of_later_slices,
 )
 from reconciler.planners.protection import find_saved_slices
-from reconciler.planners.reasons import format_bytes, pluralize
+from reconciler.planners.reasons import pluralize
 from reconciler.plans.model import (
     FILE_KINDS,
     KEEP_RULES,
@@ -26,7 +26,8 @@ from reconciler.plans.model import (
     Step,
 )
 from reconciler.plans.partition_deletion import deleted_partitions
-from reconciler.spec.model import Policy
+from reconciler.spec.model import Policy, Retention
+from reconciler.units import format_rounded_size
 
 _KIND_NAMES = {"base": "base file", "log": "log file", "cdc": "CDC file"}
 
@@ -113,12 +114,35 @@ def _explain_retained(table: PlannedTable, row: int, place: int) -> str:
         return "the plan of the table is refused"
     clean = table.clean
     if clean is None or not clean.expired.by_policy[place]:
-        return f"it is not past the retention of {describe_retention(table.spec.retention)}"
+        return _explain_not_past(table, place, table.spec.retention)
     if table.clean_obstacle is not None:
         return f"no clean is due; {table.clean_obstacle}"
     if _is_log_of_later_slice(clean, row):
         return LOGS_OF_LATER_SLICES
     return "no clean is due; the plan has no clean"
+
+
+def _explain_not_past(table: PlannedTable, place: int, retention: Retention) -> str:
+    """Return why a slice is not past retention: what ended it is too new, or its partition waits.
+
+    A slice ends when the next one supersedes it, or when its file group is replaced.
+    """
+    kept = f"it is not past the retention of {describe_retention(retention)}"
+    end = None if table.clean is None else _describe_end(table, table.clean, place)
+    return kept if end is None else f"{kept}: {end}"
+
+
+def _describe_end(table: PlannedTable, clean: CleanDecision, place: int) -> str | None:
+    """Return when a slice ended, if that is not before the earliest instant to retain."""
+    view, earliest = table.view, clean.expired.earliest
+    if earliest is None or not view.is_visible[place]:
+        return None
+    is_live = bool(view.is_live[place])
+    code = int(view.newer[place] if is_live else view.replaced[view.group[place]])
+    if code >= view.never_code or view.times[code] < earliest:
+        return None
+    what = "it was superseded" if is_live else "its file group was replaced"
+    return f"{what} at {view.times[code]}, which is not before {earliest}"
 
 
 def _is_log_of_later_slice(clean: CleanDecision, row: int) -> bool:
@@ -130,7 +154,7 @@ def _describe_file(table: PlannedTable, row: int) -> Iterator[Fact]:
     files, state = table.state.files, table.state
     kind = _KIND_NAMES[FILE_KINDS[files.kind[row]]]
     written = files.instants[files.instant[row]]
-    yield Fact("file", f"a {kind} of {format_bytes(int(files.size[row]))}")
+    yield Fact("file", f"a {kind} of {format_rounded_size(int(files.size[row]))}")
     instants = [one for one in state.timeline.instants if one.requested == written]
     writes = [one for one in instants if one.action in WRITES]
     start = state.timeline.start
@@ -185,7 +209,10 @@ def _describe_retention(table: PlannedTable, row: int, place: int) -> Iterator[F
         yield Fact("retention", f"{kept} of {commits} on the active timeline: nothing is past it")
         return
     yield Fact("retention", f"{kept}: the earliest instant to retain is {earliest}")
-    yield Fact("retention", f"the slice {verdict}")
+    end = None if clean.expired.by_policy[place] else _describe_end(table, clean, place)
+    yield Fact(
+        "retention", f"the slice {verdict}" if end is None else f"{end}: the slice {verdict}"
+    )
 
 
 def _describe_protection(table: PlannedTable, place: int) -> Iterator[Fact]:

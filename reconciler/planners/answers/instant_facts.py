@@ -10,10 +10,11 @@ from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
 from reconciler.planners.answers.model import Answer, Fact, Verdict
 from reconciler.planners.answers.planned_table import PlannedTable
 from reconciler.planners.clean.planner import describe_retention
-from reconciler.planners.reasons import format_bytes, pluralize
+from reconciler.planners.reasons import pluralize
 from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import ResumeStep, RollbackStep
 from reconciler.plans.savepoint_step import SavepointStep
+from reconciler.units import format_rounded_size
 
 
 def explain_instant(table: PlannedTable, instant: Instant) -> Answer:
@@ -78,7 +79,7 @@ def _describe_files(table: PlannedTable, requested: str) -> Iterator[Fact]:
         yield Fact("files", "no file of the table has it in its name")
         return
     rows = np.flatnonzero(files.instant == files.instants.index(requested))
-    size = format_bytes(int(files.size[rows].sum()))
+    size = format_rounded_size(int(files.size[rows].sum()))
     current = int(view.is_current[view.row_slice[rows]].sum())
     yield Fact(
         "files",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow.compute as pc
@@ -11,10 +12,14 @@ from reconciler.arrays import Integers, Mask, to_arrow
 from reconciler.planners.answers.model import Answer, Fact, Verdict
 from reconciler.planners.answers.planned_table import PlannedTable, count_within
 from reconciler.planners.protection import find_saved_slices
-from reconciler.planners.reasons import format_bytes, pluralize
+from reconciler.planners.reasons import pluralize
 from reconciler.plans.columns import dictionary_codes
 from reconciler.plans.model import KEEP_RULES, CleanStep, ResumeStep, Step
 from reconciler.plans.partition_deletion import deleted_partitions
+from reconciler.units import format_rounded_size
+
+#: files of a partition that are named
+_MAX_NAMED: Final = 10
 
 
 def explain_partition(table: PlannedTable, path: str) -> Answer:
@@ -83,13 +88,24 @@ def _describe_files(table: PlannedTable, rows: Integers) -> Iterator[Fact]:
     yield Fact("files", f"{_sum(table, rows)} in {_count_groups(table, rows)}")
     yield Fact("files", f"{_sum(table, rows[is_current])} of slices that readers see now")
     if not is_current.all():
-        yield Fact("files", f"{_sum(table, rows[~is_current])} of other slices")
+        yield Fact("files", f"{_sum(table, rows[~is_current])} of other slices:")
+        yield from _name_files(table, rows[~is_current])
     newest = files.instants[int(files.instant[rows].max())]
     yield Fact("write", f"the newest instant in the names of its files is {newest}")
 
 
+def _name_files(table: PlannedTable, rows: Integers) -> Iterator[Fact]:
+    """Yield the names of files, oldest first, at most ten of them."""
+    files = table.state.files
+    ordered = sorted(rows.tolist(), key=lambda row: files.instants[files.instant[row]])
+    for row in ordered[:_MAX_NAMED]:
+        yield Fact("files", files.name[row].as_py())
+    if len(rows) > _MAX_NAMED:
+        yield Fact("files", f"and {pluralize(len(rows) - _MAX_NAMED, 'more file')}")
+
+
 def _sum(table: PlannedTable, rows: Integers) -> str:
-    size = format_bytes(int(table.state.files.size[rows].sum()))
+    size = format_rounded_size(int(table.state.files.size[rows].sum()))
     return f"{pluralize(len(rows), 'file')} ({size})"
 
 
@@ -128,6 +144,6 @@ def _list_steps(table: PlannedTable, path: str) -> Iterator[Fact]:
             continue
         count, size = count_within(items, path)
         if count:
-            sizes = f" ({format_bytes(size)})" if size else ""
+            sizes = f" ({format_rounded_size(size)})" if size else ""
             verb = "takes" if items.noun == "file" else "rewrites"
             yield Fact(step.kind, f"{verb} {pluralize(count, items.noun)}{sizes}")

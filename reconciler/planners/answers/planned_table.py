@@ -129,7 +129,7 @@ class PlannedTable:
         return None if place < 0 else str(kept.because[place].as_py())
 
     def find_mentions(self, text: str) -> Iterator[Fact]:
-        """Yield what refuses the whole plan, and the warnings and differences that name a thing."""
+        """Yield what refuses the whole plan, and the notes and differences that name a thing."""
         named = re.compile(rf"(?<![\w=.-]){re.escape(text)}(?![\w=-])") if text else None
         for note in self.plan.refusals:
             if note.step is None or (named is not None and named.search(note.because)):
@@ -138,7 +138,7 @@ class PlannedTable:
             return
         for note in self.plan.warnings:
             if named.search(note.because):
-                yield Fact("warning", f"{note.because} [{note.rule}]")
+                yield Fact("note", f"{note.because} [{note.rule}]")
         for finding in self.plan.drift:
             if named.search(finding.because):
                 yield Fact("drift", f"{finding.field}: {finding.because}")
