@@ -11,6 +11,7 @@ from reconciler.render.terminal import Terminal
 from reconciler.state.measured_queries import MeasuredQuery
 from reconciler.status.history_model import (
     AuditedRun,
+    AuditedSavepoint,
     HistoryChange,
     HistoryEntry,
     TableHistory,
@@ -49,6 +50,8 @@ def _entry_lines(entry: HistoryEntry, terminal: Terminal) -> Iterator[str]:
     for change in entry.changes:
         yield from _change_lines(change, terminal)
     for run in entry.audited:
+        for savepoint in run.savepoints:
+            yield from _savepoint_lines(savepoint, terminal)
         yield from _audit_lines(run, terminal)
 
 
@@ -71,6 +74,17 @@ def _change_lines(change: HistoryChange, terminal: Terminal) -> Iterator[str]:
     yield from terminal.wrap(f"  - {kind}  ", text, 6)
     for query in change.queries:
         yield from terminal.detail(_describe_query(query))
+
+
+def _savepoint_lines(savepoint: AuditedSavepoint, terminal: Terminal) -> Iterator[str]:
+    """Yield a savepoint of an audit record: what a removed one pinned, and the timeline forgets."""
+    is_new = savepoint.change == "create"
+    amount = words.format_count(savepoint.files, "file")
+    size = words.format_size(savepoint.bytes)
+    does, pins = ("made", "pins") if is_new else ("removed", "pinned")
+    text = f"{savepoint.instant}: {does} {savepoint.name} ({pins} {amount}, {size})"
+    sign = "+" if is_new else "-"
+    yield from terminal.wrap(f"  {sign} savepoint  ", words.escape_text(text), 6)
 
 
 def _list_figures(change: HistoryChange) -> Iterator[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import MAXYEAR, datetime
 from typing import Any, Final
 
-from reconciler.status.history_model import AuditedRun
+from reconciler.status.history_model import AuditedRun, AuditedSavepoint
 
 _FORMAT: Final = 1
 _FIRST_YEAR: Final = 1970
@@ -68,6 +68,7 @@ def _build_run(line: Mapping[str, Any]) -> AuditedTable | None:
             bytes_removed=_check_count(line.get("bytesRemoved")) or 0,
             seconds=_check_seconds(line.get("seconds")),
             error=_check_text(line.get("error")),
+            savepoints=tuple(_read_savepoints(line.get("steps") or ())),
         )
         return AuditedTable(
             run=run,
@@ -81,6 +82,22 @@ def _build_run(line: Mapping[str, Any]) -> AuditedTable | None:
         )
     except (LookupError, TypeError, ValueError):
         return None
+
+
+def _read_savepoints(steps: Any) -> Iterator[AuditedSavepoint]:
+    """Yield the savepoints that a run made or removed."""
+    for step in steps:
+        if not isinstance(step, dict):
+            raise TypeError
+        outcome = step.get("savepoint")
+        if outcome is not None and step["how"] == "completed":
+            yield AuditedSavepoint(
+                change=str(outcome["change"]),
+                name=str(outcome["name"]),
+                instant=str(step["instant"]),
+                files=_check_count(outcome["files"]) or 0,
+                bytes=_check_count(outcome["bytes"]) or 0,
+            )
 
 
 def _parse_moment(text: str) -> datetime:

@@ -31,11 +31,25 @@ class HistoryChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedSavepoint:
+    """A savepoint that a run made or removed; ``change``: ``create`` or ``remove``.
+
+    ``instant``: the pinned one. ``files``, ``bytes``: those that it lists.
+    """
+
+    change: str
+    name: str
+    instant: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedRun:
     """What an audit record says of one apply of a table.
 
     ``status``: as in the record; ``died`` if the run has written no end. ``planned``: files, bytes
-    and bytesRewritten that the review named.
+    and bytesRewritten that the review named. ``savepoints``: the timeline forgets removed ones.
     """
 
     run: str
@@ -49,6 +63,7 @@ class AuditedRun:
     bytes_removed: int = 0
     seconds: float | None = None
     error: str | None = None
+    savepoints: tuple[AuditedSavepoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -183,6 +183,35 @@ def test_a_run_that_died_and_one_that_was_refused_are_entries(applied):
     assert () == read_audit_lines(lines, "other", spec.path)
 
 
+def test_savepoints_that_a_run_removed_or_made_are_shown_from_its_record(applied):
+    folder, _ = applied
+    started, ended = map(json.loads, (folder / "audit.jsonl").read_bytes().splitlines())
+    pin = {"name": "month-end", "until": None, "files": 2, "bytes": 2048, "leftOut": None}
+    steps = [
+        {"kind": "savepoint", "how": how, "instant": at, "savepoint": {**pin, "change": change}}
+        for how, change, at in [
+            ("completed", "remove", "20260101000000000"),
+            ("completed", "create", "20260102000000000"),
+            ("nothing", "remove", None),
+        ]
+    ]
+    alone = {"run": "2", "at": "2027-01-01T00:00:00+00:00"}
+    lines = [started, {**ended, "steps": [*ended["steps"], *steps]}]
+    lines += [{**started, **alone}, {**ended, **alone, "steps": steps[:1], "instants": []}]
+    [spec] = reconciler.load_specs(folder / "orders.yaml")
+    audited = read_audit_lines(map(to_line, lines), spec.name, spec.path)
+    found = read_history(open_storage(spec.path), spec, limit=9, audited=audited)
+    removed, made = (one for one in found.entries[1].audited[0].savepoints)
+    text = " ".join(history_text(found, Terminal()).split())
+
+    assert ("remove", "create", 2048) == (removed.change, made.change, made.bytes)
+    assert [1, 2] == [len(entry.audited[0].savepoints) for entry in found.entries]
+    assert 2 == text.count(
+        "- savepoint 20260101000000000: removed month-end (pinned 2 files, 2.0 KiB)"
+    )
+    assert "+ savepoint 20260102000000000: made month-end (pins 2 files, 2.0 KiB)" in text
+
+
 def test_queries_show_what_was_predicted_and_measured(applied, monkeypatch):
     folder, _ = applied
     query = MeasuredQuery(
