@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from reconciler import canonical_json
 from reconciler.canonical_json import to_document
@@ -16,6 +17,9 @@ from reconciler.status.history_model import (
     HistoryEntry,
     TableHistory,
 )
+
+_REMOVING: Final = frozenset({"clean", "rollback", "restore"})
+_REWRITING: Final = frozenset({"cluster", "compact", "log_compact"})
 
 
 def history_text(history: TableHistory, terminal: Terminal) -> str:
@@ -71,9 +75,17 @@ def _change_lines(change: HistoryChange, terminal: Terminal) -> Iterator[str]:
         kind = f"{kind} ({words.escape_text(change.operation.lower())})"
     figures = list(_list_figures(change))
     text = ": ".join(filter(None, (change.instant, ", ".join(figures))))
-    yield from terminal.wrap(f"  - {kind}  ", text, 6)
+    yield from terminal.wrap(f"  {_find_sign(change)} {kind}  ", text, 6)
     for query in change.queries:
         yield from terminal.detail(_describe_query(query))
+
+
+def _find_sign(change: HistoryChange) -> str:
+    """Return the sign of a change, as plans use it: removes, rewrites or adds."""
+    operation = (change.operation or "").lower()
+    if change.action in _REMOVING or operation == "delete_partition":
+        return "-"
+    return "~" if change.groups_replaced or operation in _REWRITING else "+"
 
 
 def _savepoint_lines(savepoint: AuditedSavepoint, terminal: Terminal) -> Iterator[str]:

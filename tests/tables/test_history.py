@@ -17,6 +17,7 @@ from reconciler.render.terminal import Terminal
 from reconciler.state.measured_queries import QUERIES_KEY, MeasuredQuery, encode_measurements
 from reconciler.status.audit_lines import read_audit_lines
 from reconciler.status.history import read_history
+from reconciler.status.history_model import HistoryChange, HistoryEntry, TableHistory
 from reconciler.storage.open import open_storage
 from tests.applied_table import apply_with_audit
 from tests.command import run
@@ -210,6 +211,30 @@ def test_savepoints_that_a_run_removed_or_made_are_shown_from_its_record(applied
         "- savepoint 20260101000000000: removed month-end (pinned 2 files, 2.0 KiB)"
     )
     assert "+ savepoint 20260102000000000: made month-end (pins 2 files, 2.0 KiB)" in text
+
+
+@pytest.mark.parametrize(
+    ("action", "operation", "replaced", "sign"),
+    [
+        ("clean", None, 0, "-"),
+        ("rollback", None, 0, "-"),
+        ("replacecommit", "DELETE_PARTITION", 3, "-"),
+        ("replacecommit", "CLUSTER", 3, "~"),
+        ("replacecommit", "insert_overwrite", 1, "~"),
+        ("commit", "compact", 0, "~"),
+        ("commit", "UPSERT", 0, "+"),
+        ("savepoint", None, 0, "+"),
+    ],
+)
+def test_a_change_has_the_sign_of_a_plan(action, operation, replaced, sign):
+    change = HistoryChange(
+        instant="1", action=action, completed=None, operation=operation, files_removed=0,
+        files_written=0, rows_written=0, bytes_written=0, groups_replaced=replaced,
+    )  # fmt: skip
+    entry = HistoryEntry(at="1", plan_digest=None, changes=(change,))
+    history = TableHistory(name="t", path="/t", entries=(entry,), is_whole=True, with_others=True)
+
+    assert f"\n  {sign} {action}" in history_text(history, Terminal())
 
 
 def test_queries_show_what_was_predicted_and_measured(applied, monkeypatch):
