@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import jsonschema
 import pytest
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from reconciler.errors import StaleError
 from reconciler.executor.audit import AuditLog
 from reconciler.executor.origin import Origin
+from reconciler.executor.outcomes import DeletionOutcome, LeftPartition, SavepointOutcome
 from reconciler.executor.result import StepOutcome, TableResult
 from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import Impact, Note, TablePlan
@@ -23,6 +24,7 @@ from tests.unit.render.test_result import DONE, rows
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas/audit.v1.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 DIGEST = f"sha256:{64 * '1'}"
+OPTIONAL = {"step", "repaired", "rebuilt", "savepoint", "deletion"}
 
 
 class Clock:
@@ -102,12 +104,39 @@ def test_the_schema_is_closed_and_described():
 
     assert all(node["additionalProperties"] is False for node in objects)
     assert all(
-        sorted(node["required"])
-        == sorted(node["properties"].keys() - {"step", "repaired", "rebuilt"})
-        for node in objects
+        sorted(node["required"]) == sorted(node["properties"].keys() - OPTIONAL) for node in objects
     )
     assert all(node["description"] for node in objects)
     assert all(of["description"] for node in objects for of in node["properties"].values())
+
+
+def test_the_schema_has_every_kind_of_step():
+    kinds = SCHEMA["$defs"]["step"]["properties"]["kind"]["enum"]
+
+    assert list(get_args(get_type_hints(StepOutcome)["kind"])) == kinds
+
+
+def test_savepoints_and_deleted_partitions_are_recorded():
+    lines: list[bytes] = []
+    savepoint = SavepointOutcome(
+        change="remove", name="audit", until=None, files=2, bytes=9, left="it is gone"
+    )
+    deletion = DeletionOutcome(
+        partitions=("p=1",),
+        groups=1,
+        files=1,
+        bytes=9,
+        left=(LeftPartition(path="p=2", because="busy"),),
+    )
+    steps = (
+        StepOutcome(kind="savepoint", how="completed", savepoint=savepoint),
+        StepOutcome(kind="deletePartition", how="completed", deletion=deletion),
+    )
+    make_audit_log(lines).finished(make_planned_table(), make_result(outcomes=steps))
+    [finished] = read_lines(lines)
+
+    assert "audit" == finished["steps"][0]["savepoint"]["name"]
+    assert ["p=1"] == finished["steps"][1]["deletion"]["partitions"]
 
 
 def test_a_table_takes_two_lines():
