@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -74,7 +75,7 @@ def describe_others(report: WorkloadReport) -> str:
     ]
     more = len(report.others) - len(shown)
     rest = f" and {words.format_count(more, 'more table')}" if more else ""
-    first = report.others[0].location
+    first = shlex.quote(report.others[0].location)
     return f"{', '.join(shown)}{rest}; adopt them with: reconciler init --from {first} -o FOLDER"
 
 

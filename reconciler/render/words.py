@@ -122,6 +122,15 @@ def describe_removed_specs(names: Sequence[str]) -> str:
     )
 
 
+def capitalize(text: str) -> str:
+    """Return a text that begins with a capital, and has others where it had them.
+
+    >>> capitalize("clean refused: minRetention")
+    'Clean refused: minRetention'
+    """
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def format_size(value: int) -> str:
     """Return bytes in the largest unit that leaves a number of at least one.
 

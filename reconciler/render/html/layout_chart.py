@@ -156,7 +156,7 @@ class _ColumnPicture:
         if after is not None:
             deep = _find_depth(after)
             text = f"after, estimated: {_describe_depth(after, deep)}"
-            labels.append(Label(x=0, y=height + 10, text=f"{text[:1].upper()}{text[1:]}"))
+            labels.append(Label(x=0, y=height + 10, text=words.capitalize(text)))
             height += 16 + _stack(after, (least, most), height + 16, "after", rects) + 8
             summary.append(text)
         labels += self._label_ends(files, height + 12)

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, get_args
 
 from reconciler.plans.plan import Plan
-from reconciler.render import plan_summary, plan_text
+from reconciler.render import plan_summary, plan_text, words
 from reconciler.render.costs import describe_costs
 from reconciler.render.html.documents import render_document
 from reconciler.render.html.fleet import build_fleet, build_fleet_row
 from reconciler.render.html.model import Fleet, FleetRow, PageHead, TablePage
 from reconciler.render.html.page_names import name_anchors
-from reconciler.render.html.table_page import build_table_page, capitalize, describe_plan_effect
+from reconciler.render.html.table_page import build_table_page, describe_plan_effect
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -52,7 +52,9 @@ def render_plan_page(
     fleet = build_fleet(rows) if len(rows) > 1 else None
     lead = describe_plan_effect(plan)
     head = PageHead(
-        title=capitalize(plan_text.count_verdicts(plan)) if len(tables) != 1 else tables[0].name,
+        title=words.capitalize(plan_text.count_verdicts(plan))
+        if len(tables) != 1
+        else tables[0].name,
         kicker=_join("reconciler plan", environment),
         made=f"Planned {_format_time(plan.created_at)} by {plan.tool}. A page to look at: review "
         "and apply the plan file.",

@@ -88,4 +88,4 @@ def _describe_source(plan: TablePlan, *, is_changed: bool) -> str:
     sampled = plan.layout.sampled if plan.layout is not None else None
     compacts = any(isinstance(step, CompactStep) for step in plan.steps)
     text = describe_source(sampled, compacts=compacts).removeprefix("today → ")
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{words.capitalize(text)}."

@@ -120,16 +120,7 @@ def describe_reason(reason: str) -> str:
     >>> describe_reason("StuckInstant")
     'Stuck instant'
     """
-    return capitalize(_CAPITAL.sub(" ", reason).lower())
-
-
-def capitalize(text: str) -> str:
-    """Return a text that begins with a capital, and has others where it had them.
-
-    >>> capitalize("clean refused: minRetention")
-    'Clean refused: minRetention'
-    """
-    return f"{text[:1].upper()}{text[1:]}"
+    return words.capitalize(_CAPITAL.sub(" ", reason).lower())
 
 
 def describe_plan_effect(plan: Plan) -> str:
@@ -167,7 +158,7 @@ def _list_badges(plan: TablePlan, status: TableStatus | None) -> Iterator[Notice
 def _describe_effect(plan: TablePlan) -> str:
     text = describe_plan_effect(Plan(created_at="", tool="", tables=(plan,)))
     if plan_summary.table_verdict(plan) == "unchanged":
-        return f"{text} {capitalize(plan_summary.explain_unchanged(plan))}."
+        return f"{text} {words.capitalize(plan_summary.explain_unchanged(plan))}."
     return text
 
 
@@ -238,7 +229,7 @@ def _list_alerts(plan: TablePlan, status: TableStatus | None) -> Iterator[Notice
     stuck = "" if healthy is None or healthy.status == "True" else healthy.message
     if healthy is not None and stuck:
         label, tone = describe_condition(healthy)
-        yield Notice(label=label, text=capitalize(stuck), tone=tone)
+        yield Notice(label=label, text=words.capitalize(stuck), tone=tone)
     for note in plan.refusals:
         if note.because not in stuck:
             yield _show_refusal(note)
@@ -246,9 +237,9 @@ def _list_alerts(plan: TablePlan, status: TableStatus | None) -> Iterator[Notice
 
 def _show_refusal(note: Note) -> Notice:
     if note.rule == "suspend":
-        return Notice(label="Suspended", text=capitalize(note.because), tone="warn")
-    label = f"{capitalize(words.describe_refused(note.step))}: {note.rule}"
-    return Notice(label=label, text=capitalize(note.because), tone="bad")
+        return Notice(label="Suspended", text=words.capitalize(note.because), tone="warn")
+    label = f"{words.capitalize(words.describe_refused(note.step))}: {note.rule}"
+    return Notice(label=label, text=words.capitalize(note.because), tone="bad")
 
 
 def _list_differences(plan: TablePlan) -> Iterator[Notice]:
@@ -269,7 +260,7 @@ def _list_notices(plan: TablePlan) -> Iterator[Notice]:
         if label is None:
             yield Notice(label=note.rule, text=text, tone="warn")
         else:
-            quiet.append(Notice(label=capitalize(label), text=text))
+            quiet.append(Notice(label=words.capitalize(label), text=text))
     yield from quiet
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
+from dataclasses import replace
 
 import pytest
 
 from reconciler.event_logs.application import ApplicationEvents, DamagedEventError
 from reconciler.event_logs.proposal import format_runs, propose_queries
 from reconciler.event_logs.reader import find_logs, read_workload
+from reconciler.event_logs.report import report_workload
 from reconciler.event_logs.scans import find_scans
 from reconciler.event_logs.workload import (
     KnownTable,
@@ -16,10 +19,12 @@ from reconciler.event_logs.workload import (
     ObservedTable,
     ReadCounts,
     ScanRun,
+    Workload,
     WorkloadBuilder,
 )
 from reconciler.index.predicates.parse import parse
 from reconciler.prices import parse_runs
+from reconciler.render.observed_queries import describe_others
 from reconciler.storage.open import open_storage
 from tests.event_logs.logs import Asked, describe, load_log, read_runs, write_log, write_query
 
@@ -53,6 +58,16 @@ def count(*wheres: str, **more):
         )
         builder.add(run)
     return builder.freeze()[0]
+
+
+def test_the_command_that_adopts_a_table_can_be_copied_whatever_its_path():
+    table = replace(make_table("a = ?"), location="/lake/it's; new")
+    logs = Workload(logs=1, bytes=9, queries=1, first_ms=None, last_ms=None, tables=(table,))
+    command = describe_others(report_workload(logs, (), 10)).partition("with: ")[2]
+
+    assert ["reconciler", "init", "--from", "/lake/it's; new", "-o", "FOLDER"] == (
+        shlex.split(command)
+    )
 
 
 def test_names_say_what_is_asked_and_are_never_the_same():
