@@ -76,6 +76,7 @@ def test_a_condition_becomes_the_predicate_that_was_asked(text, expected):
         "(name#3 = city())",
         "name#3 IN (a,b), c)",
         "(name#3 = *********(redacted))",
+        "(name#3 LIKE  OR  AND (id#2L > 6))",  # the pattern is empty, or it is " OR "
         "((name#3 = a) OR (name#3 = b)) AND (id#2L = 3)",
         "... 3 more fields",
         "(" * 10_000,
