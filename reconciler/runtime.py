@@ -76,6 +76,14 @@ def set_default_variable(name: str, value: str) -> None:
     os.environ.setdefault(name, value)
 
 
+def count_cores() -> int:
+    """Return how many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
+
+
 def find_cache_folder() -> Path | None:
     """Return the folder of what later runs can use again; None for a user without a home."""
     home = os.environ.get("XDG_CACHE_HOME")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
 import typer
 
@@ -17,6 +17,7 @@ from reconciler.cli.files import find_plan_file, read_plan
 from reconciler.cli.options import (
     TABLES_AT_ONCE,
     Env,
+    Executor,
     Format,
     Now,
     OutputFormat,
@@ -44,8 +45,24 @@ _DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
 
 
 class ExecutorName(StrEnum):
+    AUTO = "auto"
+    SPARK = "spark"
+    LOCAL = "local"
     NATIVE = "native"
     HUDI = "hudi"
+
+    @property
+    def place(self) -> Executor:
+        """Where our own code runs; Hudi runs on Spark anyway."""
+        match self:
+            case ExecutorName.SPARK:
+                return Executor.SPARK
+            case ExecutorName.LOCAL:
+                return Executor.LOCAL
+            case ExecutorName.AUTO | ExecutorName.NATIVE | ExecutorName.HUDI:
+                return Executor.AUTO
+            case _:
+                assert_never(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +96,11 @@ class ApplyOptions:
         ExecutorName,
         typer.Option(
             "--executor",
-            help="Execution engine: native, or hudi (the Hudi on Spark's class path).",
+            help="Where the work runs: auto (small work in this process, else on Spark), spark, "
+            "local (all of it in this process, without Java), or hudi (the Hudi on Spark's class "
+            "path). native is auto.",
         ),
-    ] = ExecutorName.NATIVE
+    ] = ExecutorName.AUTO
     parallelism: Annotated[
         int | None,
         typer.Option(
@@ -135,7 +154,7 @@ def apply(options: ApplyOptions) -> int:
 def _apply(options: ApplyOptions) -> int:
     paths, specs, env = options.paths, options.specs, options.env
     hook = open_webhook(options.webhook, "apply", env)
-    spark = parse_spark_settings(options.spark)
+    spark = parse_spark_settings(options.spark, options.executor.place)
     time = None if options.now is None else parse_now(options.now)
     file = _find_plan_file(options)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.cli.options import SparkSettings
+from reconciler.cli.options import Executor, SparkSettings
 from reconciler.errors import ReconcilerError
 
 if TYPE_CHECKING:
@@ -47,7 +47,10 @@ def find_spark_options(
     private = {k for k, value in others.items() if isinstance(value, FromEnv)}
     private |= {k for k, (_, name) in derived.items() if isinstance(options.get(name), FromEnv)}
     store = {k: value for k, (value, _) in derived.items()}
-    return SparkSettings(
+    wanted = Executor(environment.spark_executor or "auto")
+    return replace(
+        given,
+        executor=wanted if given.executor is Executor.AUTO else given.executor,
         master=given.master or environment.spark_master,
         conf={**store, **runtime.resolve_options(others), **given.conf},
         from_variables=frozenset(private - given.conf.keys()),

@@ -192,17 +192,24 @@ class PolicyOptions:
     ] = False
 
 
+class Executor(StrEnum):
+    AUTO = "auto"
+    SPARK = "spark"
+    LOCAL = "local"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:
     """Spark's master, None for its default, and its configuration.
 
     ``from_variables``: the settings of it that environment variables hold; no message and no
-    command line repeats their values.
+    command line repeats their values. ``executor``: whether the work is Spark's or this process's.
     """
 
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     from_variables: frozenset[str] = frozenset()
+    executor: Executor = Executor.AUTO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +231,16 @@ class SparkOptions:
             help="On a cluster, send the driver's Python packages to the workers.",
         ),
     ] = False
+
+
+ExecutorOption = Annotated[
+    Executor,
+    typer.Option(
+        "--executor",
+        help="Where the work runs: auto (small work in this process, else on Spark), spark, or "
+        "local (all of it in this process, without Java).",
+    ),
+]
 
 
 def parse_now(text: str | None) -> datetime:

@@ -17,7 +17,7 @@ from reconciler.cli import interruption
 from reconciler.cli.error_reports import DEBUG
 from reconciler.cli.java import find_java_need, use_java
 from reconciler.cli.logs import redirect_child_output
-from reconciler.cli.options import SparkOptions, SparkSettings
+from reconciler.cli.options import Executor, SparkOptions, SparkSettings
 from reconciler.cli.spark_connectors import (
     NO_STORES,
     StoreNeeds,
@@ -179,6 +179,11 @@ def has_active_session() -> bool:
     from pyspark.sql import SparkSession  # noqa: PLC0415 (slow to import)
 
     return SparkSession.getActiveSession() is not None
+
+
+def is_spark_running() -> bool:
+    """Return whether this process has Spark already: a session, or the Java of spark-submit."""
+    return _GATEWAY in runtime.environment() or has_active_session()
 
 
 def _stop_session(session: SparkSession) -> None:
@@ -348,10 +353,13 @@ def _is_not_from_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in Path(record.pathname).parts
 
 
-def parse_spark_settings(options: SparkOptions) -> SparkSettings:
+def parse_spark_settings(
+    options: SparkOptions, executor: Executor = Executor.AUTO
+) -> SparkSettings:
     """Return the master, and the key and value of every ``--spark-conf``, with that of ``--ship``.
 
-    Raises UsageError for invalid text. Text may be a secret: only a certain key is repeated.
+    Any of them asks for Spark. Raises UsageError for invalid text, and for options that contradict
+    each other. Text may be a secret: only a certain key is repeated.
 
     >>> parse_spark_settings(SparkOptions(spark_conf=["spark.executor.memory=2g"])).conf
     {'spark.executor.memory': '2g'}
@@ -368,4 +376,20 @@ def parse_spark_settings(options: SparkOptions) -> SparkSettings:
         from reconciler.spark.shipping import SHIP  # noqa: PLC0415 (with --ship only)
 
         conf[SHIP] = "true"
-    return SparkSettings(master=options.master, conf=conf)
+    if given := _find_given_option(options):
+        if executor is Executor.LOCAL:
+            raise UsageError(
+                f"--executor local and {given} contradict each other; give one of them"
+            )
+        executor = Executor.SPARK
+    return SparkSettings(master=options.master, conf=conf, executor=executor)
+
+
+def _find_given_option(options: SparkOptions) -> str | None:
+    """Return the name of an option about Spark that is given."""
+    named = {
+        "--master": options.master is not None,
+        "--spark-conf": bool(options.spark_conf),
+        "--ship": options.ship,
+    }
+    return next((name for name, is_given in named.items() if is_given), None)

@@ -10,10 +10,16 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from reconciler.storage.api import Advance, Storage, StorageRef
+from reconciler.storage.open import find_bulk_size
+from reconciler.storage.parallel import StopRequest, run_parallel
 from reconciler.transaction.paths import LARGEST_CALL, resolve_path
 
 #: most orphan files that are deleted without the workers of a cluster
 DELETED_HERE: Final = LARGEST_CALL
+#: fewest files of a share of several that are deleted at a time
+_SHARE: Final = 64
+#: requests to a remote store at a time, each of which waits for the network
+_REMOTE_THREADS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +55,42 @@ class FileDeleter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalDeleter:
-    """Deletes in this process, one call after the other: for tests, and without Spark."""
+    """Deletes in this process.
+
+    ``at_once``: requests at a time; with one they have an order, None chooses what suits the store.
+    ``check_stop`` is called before each share of the files, and ends the work by raising.
+    """
 
     open_storage: Callable[[StorageRef], Storage]
+    at_once: int | None = 1
+    check_stop: Callable[[], None] = lambda: None
 
     def delete_files(
         self, ref: StorageRef, batches: Sequence[DeletionBatch], *, progress: Advance
     ) -> list[DeletionOutcome]:
-        outcomes: list[DeletionOutcome] = []
-        for done in delete_share(self.open_storage(ref), batches):
-            progress(done.deleted + len(done.gone) + len(done.failed))
-            outcomes.append(done)
-        return outcomes
+        storage, stop = self.open_storage(ref), StopRequest()
+
+        def delete(share: Sequence[DeletionBatch]) -> list[DeletionOutcome]:
+            stop.check()
+            self.check_stop()
+            return list(delete_share(storage, share))
+
+        def report(done: Sequence[DeletionOutcome]) -> None:
+            progress(sum(one.deleted + len(one.gone) + len(one.failed) for one in done))
+
+        files = sum(len(batch.names) for batch in batches)
+        at_once = self.at_once or (_REMOTE_THREADS if "://" in ref.location else 1)
+        # a share is one request, or as many files as a thread may delete before progress is seen
+        share = LARGEST_CALL if at_once == 1 else find_bulk_size(ref.location)
+        shares = split_shares(batches, -(-files // max(share, _SHARE)), call=share)
+        outcomes = run_parallel(
+            delete,
+            shares,
+            parallelism=at_once,
+            on_done=report,
+            on_stop=lambda _count: stop.request(),
+        )
+        return [one for done in outcomes for one in done]
 
 
 def delete_share(storage: Storage, batches: Iterable[DeletionBatch]) -> Iterator[DeletionOutcome]:

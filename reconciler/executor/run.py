@@ -235,6 +235,7 @@ class _TableProgress:
 
 def _run_steps(session: ApplySession, fresh: FreshPlan, done: _TableProgress) -> None:
     """Collect every step's outcome, with the time that it took."""
+    session.context.wait_for_workers()
     clock = session.context.clock
     started = clock.now_ms()
     outcomes = chain(_steps(session, fresh, done), verify_after_apply(session, fresh.state))

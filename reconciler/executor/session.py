@@ -52,7 +52,9 @@ class ApplyContext:
     at points where work may end early. ``lock_wait_s`` bounds the wait for a lock, and for writes
     to say where they go. ``heartbeat_s``: time between heartbeats. ``rewriter``: None if nothing
     can be rewritten. ``builder`` reads footers into an index; None: threads of this process do.
-    ``open_catalog``: opens the catalog of a table; None: no catalog is synced.
+    ``wait_for_workers`` returns when ``deleter``, ``rewriter`` and ``builder`` can work, or raises
+    ReconcilerError; a table is not changed before. ``open_catalog``: opens the catalog of a table;
+    None: no catalog is synced.
     """
 
     open_storage: StorageOpener
@@ -69,6 +71,7 @@ class ApplyContext:
     origin: Origin = field(default_factory=Origin)
     rewriter: Rewriter | None = None
     builder: IndexBuilder | None = None
+    wait_for_workers: Callable[[], object] = lambda: None
     open_catalog: CatalogOpener | None = None
 
     @contextlib.contextmanager

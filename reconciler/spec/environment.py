@@ -60,6 +60,12 @@ class Environment:
         return master
 
     @property
+    def spark_executor(self) -> str | None:
+        """Where work runs (auto, spark or local), if the environment says so."""
+        executor: str | None = self.data.get("spark", {}).get("executor")
+        return executor
+
+    @property
     def spark_conf(self) -> Mapping[str, Option]:
         """Settings of Spark."""
         return dict(self.data.get("spark", {}).get("conf", {}))

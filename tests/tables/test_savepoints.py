@@ -183,7 +183,7 @@ def test_the_commands_make_and_remove_a_savepoint_without_spark(unpacked, tmp_pa
     def refuse(*_args, **_options):
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("reconciler.cli.run_apply.open_spark_session", refuse)
+    monkeypatch.setattr("reconciler.cli.spark_start.open_spark_session", refuse)
     table = unpacked("v8_mor_nopart")
     (old,) = {name[:17] for name in list_savepoint_files(table)}
     instant, completed = list_writes(table)[-1]

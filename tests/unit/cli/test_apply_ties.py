@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from reconciler import canonical_json, runtime
-from reconciler.cli import run_apply
+from reconciler.cli import apply_executors, run_apply
 from reconciler.cli.audit import AuditFile
 from reconciler.executor.deletion import LocalDeleter
 from reconciler.hudi.load import load_properties, load_timeline, read_instant_file
@@ -98,12 +98,12 @@ def repository(tmp_path, monkeypatch) -> Repository:
 def in_process(monkeypatch):
     """Work is done in this process instead of by Spark."""
     monkeypatch.setattr(
-        run_apply, "_open_executors", lambda *_, **__: ready(LocalDeleter(open_storage))
+        run_apply, "open_executors", lambda *_, **__: ready(LocalDeleter(open_storage))
     )
 
 
-def ready(executor: LocalDeleter) -> AbstractContextManager[run_apply.Executors]:
-    return nullcontext(run_apply.Executors(executor))
+def ready(executor: LocalDeleter) -> AbstractContextManager[apply_executors.Executors]:
+    return nullcontext(apply_executors.Executors(executor))
 
 
 def apply(repository: Repository, *more: object) -> int:
@@ -510,7 +510,7 @@ def test_a_step_tells_how_long_it_took(repository, monkeypatch):
             time.sleep(0.05)
             return super().delete_files(*arguments, **named)
 
-    monkeypatch.setattr(run_apply, "_open_executors", lambda *_, **__: ready(Slow(open_storage)))
+    monkeypatch.setattr(run_apply, "open_executors", lambda *_, **__: ready(Slow(open_storage)))
 
     assert apply(repository) == 0
     first, second = (line for line in repository.lines() if line["event"] == "finished")

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from reconciler.cli import app, interruption, run_apply, spark
+from reconciler.cli import app, apply_executors, interruption, run_apply, spark
 from reconciler.plans.plan import Plan
 
 
@@ -56,7 +56,7 @@ class _Swallowing:
 
 def test_an_error_that_follows_from_an_interruption_is_the_interruption():
     cancelled = []
-    executor = run_apply._InterruptibleWorkers(_Swallowing(), lambda: cancelled.append("jobs"))
+    executor = apply_executors.InterruptibleWorkers(_Swallowing(), lambda: cancelled.append("jobs"))
     with pytest.raises(KeyboardInterrupt):
         executor.delete_files(None, [], progress=print)
 

@@ -18,7 +18,7 @@ import pytest
 
 import reconciler
 from reconciler import api, runtime
-from reconciler.cli import app, interruption, run_apply
+from reconciler.cli import app, apply_executors, interruption, run_apply, spark_start
 from reconciler.errors import ReconcilerError
 from reconciler.executor import step_runs as running
 from reconciler.executor.deletion import LocalDeleter
@@ -460,9 +460,9 @@ def test_people_read_what_is_waited_for_and_what_to_do(how, lake, tmp_path, monk
     assert 0 == run("plan", lake.specs, *AT, "-o", tmp_path / "plan.json")
     capsys.readouterr()
     executor = Stuck(2)
-    stuck = run_apply._InterruptibleWorkers(executor, executor.cancelled.set)
-    hands = nullcontext(run_apply.Executors(stuck))
-    monkeypatch.setattr(run_apply, "_open_executors", lambda *_, **__: hands)
+    stuck = apply_executors.InterruptibleWorkers(executor, executor.cancelled.set)
+    hands = nullcontext(apply_executors.Executors(stuck))
+    monkeypatch.setattr(run_apply, "open_executors", lambda *_, **__: hands)
     try:
         with signalled(number, executor.all_here, handler):
             found = run("apply", tmp_path / "plan.json", *AT, "--parallelism", "2")
@@ -520,14 +520,14 @@ def test_a_pending_write_that_needs_a_lock_is_refused_before_spark_starts(
     def stop(*_, **__):
         raise ReconcilerError("here Spark would start")
 
-    monkeypatch.setattr(run_apply, "open_spark_session", stop)
+    monkeypatch.setattr(spark_start, "open_spark_session", stop)
     table = unpack(WITH_METADATA, lake.declare("t", commits=1))
     spec = lake.specs / "t.yaml"
     spec.write_text(spec.read_text().replace("provider: filesystem", f"provider: {provider}"))
     for name in ("commit.requested", "inflight"):
         (table / ".hoodie" / "timeline" / f"20261122000000000.{name}").write_bytes(b"")
 
-    code = run("apply", lake.specs, *AT, "--auto-approve")
+    code = run("apply", lake.specs, *AT, "--auto-approve", "--executor", "spark")
     said = "".join(capsys.readouterr())
 
     assert ("here Spark would start" in said) == (provider == "filesystem")

@@ -227,7 +227,7 @@ def test_a_table_whose_spec_changed_is_left_out(spec, table, tmp_path, monkeypat
     from reconciler.executor.deletion import LocalDeleter  # noqa: PLC0415
 
     hands = ready(LocalDeleter(opening.open_storage))
-    monkeypatch.setattr(run_apply, "_open_executors", lambda *_, **__: hands)
+    monkeypatch.setattr(run_apply, "open_executors", lambda *_, **__: hands)
     run("plan", spec, *NOW, "-o", tmp_path / "plan.json")
     before = fingerprint(table)
     spec.write_text(SPEC.format(name="orders", path="orders", commits=3))
@@ -262,7 +262,7 @@ def test_plan_apply_plan_ends_empty(spec, tmp_path, monkeypatch, capsys):
     from reconciler.executor.deletion import LocalDeleter  # noqa: PLC0415
 
     hands = ready(LocalDeleter(opening.open_storage))
-    monkeypatch.setattr(run_apply, "_open_executors", lambda *_, **__: hands)
+    monkeypatch.setattr(run_apply, "open_executors", lambda *_, **__: hands)
     run("plan", spec, *NOW, "-o", tmp_path / "plan.json")
     planned = json.loads((tmp_path / "plan.json").read_text())["tables"][0]
     names = [
@@ -280,9 +280,9 @@ def test_plan_apply_plan_ends_empty(spec, tmp_path, monkeypatch, capsys):
 
 
 def ready(executor):
-    from reconciler.cli import run_apply  # noqa: PLC0415 - as the command does
+    from reconciler.cli import apply_executors  # noqa: PLC0415 - as the command does
 
-    return nullcontext(run_apply.Executors(executor))
+    return nullcontext(apply_executors.Executors(executor))
 
 
 @pytest.mark.parametrize(
