@@ -84,6 +84,22 @@ def count_cores() -> int:
         return os.cpu_count() or 1
 
 
+def find_local_zone() -> str | None:
+    """Return the name of this machine's time zone in the zone database; None if it has none."""
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 (few commands need it)
+
+    name = os.environ.get("TZ", "").removeprefix(":")
+    file = Path("/etc/localtime")
+    if not name and file.exists():
+        _, _, name = str(file.resolve()).rpartition("/zoneinfo/")
+    elif not name:
+        return "UTC"
+    try:
+        return ZoneInfo(name).key
+    except (KeyError, ValueError, OSError):  # an unknown name, or no name at all
+        return None
+
+
 def find_cache_folder() -> Path | None:
     """Return the folder of what later runs can use again; None for a user without a home."""
     home = os.environ.get("XDG_CACHE_HOME")

@@ -35,8 +35,6 @@ from reconciler.rewrite.model import CompactedSlice, Rewriter, RewrittenGroup
 from reconciler.rewrite.sorting import SORT_BYTES
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from reconciler.executor.gate import AdmittedPlan
     from reconciler.index.build import BuiltIndex, IndexBuilder
 
@@ -197,7 +195,7 @@ class _LateSpark:
     starting: StartingSession
     check_stop: Callable[[], None] = lambda: None
 
-    def wait(self) -> SparkSession:
+    def wait(self) -> Any:
         """Return the session when it is there; raise why it did not start."""
         return self.starting.get(self.check_stop)
 

@@ -30,7 +30,7 @@ def read(options: ReadOptions) -> int:
     specs, env = options.specs, options.env
     if options.explain and options.format is RowFormat.CSV:
         raise UsageError("--explain --format csv: choose text or json")
-    given = parse_spark_settings(options.spark)
+    given = parse_spark_settings(options.spark, options.executor)
     request = _build_request(options)
 
     from reconciler.cli.run_read import print_explanation, print_rows  # noqa: PLC0415 (slow)

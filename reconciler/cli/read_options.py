@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from reconciler.cli.options import Env, SparkOptions, SparkSettings
+from reconciler.cli.options import Env, Executor, ExecutorOption, SparkOptions, SparkSettings
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -91,7 +91,14 @@ class ReadOptions:
         ),
     ] = None
     env: Env = None
+    executor: ExecutorOption = Executor.AUTO
     spark: SparkOptions
+
+    @property
+    def row_limit(self) -> int | None:
+        """The number of rows to print at most, None for all."""
+        is_default = self.limit is None and self.format is RowFormat.TEXT
+        return DEFAULT_ROW_LIMIT if is_default else self.limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,6 @@ from reconciler.cli.spark import is_spark_running, open_spark_session
 from reconciler.cli.spark_master import check_master, check_own_settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from reconciler.cli.options import SparkSettings
 
 #: how often a thread that waits looks whether the command has to stop
@@ -29,9 +27,9 @@ _STOP_WAIT_S: Final = 10.0
 class StartingSession:
     """A session that is being started, or runs already."""
 
-    _started: Future[SparkSession] = field(default_factory=Future)
+    _started: Future[Any] = field(default_factory=Future)
 
-    def get(self, check_stop: Callable[[], None] = lambda: None) -> SparkSession:
+    def get(self, check_stop: Callable[[], None] = lambda: None) -> Any:
         """Return the session as soon as it is there; raise why it did not start. On any thread.
 
         ``check_stop`` ends the wait by raising.
@@ -54,7 +52,7 @@ class StartingSession:
         if self._started.done():
             self._started.result().sparkContext.cancelAllJobs()
 
-    def start(self, open_session: Callable[[], SparkSession]) -> None:
+    def start(self, open_session: Callable[[], Any]) -> None:
         """Open the session on this thread."""
         try:
             self._started.set_result(open_session())
@@ -75,7 +73,7 @@ def start_spark_session(
     check_own_settings(settings.conf)
     starting, stack = StartingSession(), ExitStack()
 
-    def open_session() -> SparkSession:
+    def open_session() -> Any:
         opened = open_spark_session(
             settings.master,
             settings.conf,

@@ -17,12 +17,9 @@ import pyarrow as pa
 from reconciler.errors import UsageError
 from reconciler.index.predicates.functions import find_functions
 from reconciler.reader.model import Scan
-from reconciler.reader.pruning import PrunedScan, keep_all, prune_by_index, widen_to_scan
+from reconciler.reader.pruning import PrunedScan, keep_unsure, prune_cautiously
 from reconciler.reader.skipping import (
-    SkipDecision,
     find_unusual_keys,
-    mark_matching_partitions,
-    parse_condition,
 )
 from reconciler.reader.slice_rows import (
     SliceReadTask,
@@ -64,16 +61,9 @@ def make_connect_frame(
 def prune_for_connect(session: Any, scan: Scan, where: str, index: Storage | None) -> PrunedScan:
     """Prune a scan by what is certain of a condition, in the session that will filter its rows."""
     if problem := _find_doubt(session, where):
-        kept = keep_all(scan, SkipDecision.NOT_UNDERSTOOD)
-        return replace(kept, problems=(problem,))
+        return keep_unsure(scan, problem)
     # the server analyses the frame when rows are requested, and its zone may be another one then
-    condition = parse_condition(where, zone="")
-    partition = scan.get_numbers("partition")
-    mask = mark_matching_partitions(scan, condition)[partition]
-    matching = scan.select_slices(mask)
-    if index is None:
-        return widen_to_scan(scan, mask, keep_all(matching, SkipDecision.SWITCHED_OFF))
-    return widen_to_scan(scan, mask, prune_by_index(replace(matching, condition=condition), index))
+    return prune_cautiously(scan, where, index)
 
 
 def _check_where(session: Any, scan: Scan, where: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 from functools import reduce
 from typing import Any, Final, assert_never
 
@@ -46,6 +47,9 @@ from reconciler.storage.api import Storage
 
 #: Spark looks for the part about partitions in no more expressions than some of these have
 _MAX_LEAVES: Final = 20
+#: whole numbers below are the same in every type of Spark that a column of them is compared in
+_INTEGERS: Final = 1 << 63
+_FLOAT_INTEGERS: Final = 1 << 24
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 #: before, calendars differ
 _FIRST_YEAR: Final = 1583
@@ -213,7 +217,64 @@ def _derive_for_partitions(predicate: Predicate, names: list[str]) -> Predicate 
     return replace(predicate, parts=known)
 
 
-def _evaluate(predicate: Predicate, values: pa.Table) -> Any:
+def can_filter_rows(predicate: Predicate, scan: Scan) -> bool:
+    """True if ``filter_rows`` gives the rows for which Spark finds a plain condition true."""
+    return all(
+        _is_exact(literal, scan.table_schema.field(_get_name(leaf)).type)
+        for leaf in _list_leaves(predicate)
+        for literal in _list_literals(leaf)
+    )
+
+
+def _list_literals(leaf: Predicate) -> tuple[Literal, ...]:
+    match leaf:
+        case Compare(right=Literal() as literal):
+            return (literal,)
+        case In(values=literals):
+            return literals
+        case _:
+            return ()
+
+
+def _is_exact(literal: Literal, kind: pa.DataType) -> bool:
+    """True if a literal has one value in every type that Spark may compare a column with it in."""
+    types = pa.types
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
+        return True
+    value = Decimal(str(literal.value))
+    if not value.is_finite():
+        return False
+    if types.is_integer(kind):
+        return abs(value) < _INTEGERS
+    if types.is_floating(kind):
+        return literal.kind is not LiteralKind.INTEGER or abs(value) < _FLOAT_INTEGERS
+    has_place = abs(value) < Decimal(10) ** (kind.precision - kind.scale)
+    return (
+        literal.kind is not LiteralKind.DOUBLE
+        and has_place
+        and _count_decimals(value) <= kind.scale
+    )
+
+
+def _count_decimals(value: Decimal) -> int:
+    exponent = value.as_tuple().exponent
+    return -exponent if isinstance(exponent, int) else 0
+
+
+def filter_rows(rows: pa.RecordBatch, predicate: Predicate) -> pa.RecordBatch:
+    """Return the rows for which a plain condition is true; see ``can_filter_rows``."""
+    matches = _evaluate(predicate, rows)
+    return rows.filter(pc.fill_null(matches, fill_value=False))
+
+
+def list_columns(predicate: Predicate) -> tuple[str, ...]:
+    """Return the columns that a plain condition names, in order, each once."""
+    return tuple(dict.fromkeys(map(_get_name, _list_leaves(predicate))))
+
+
+def _evaluate(  # noqa: PLR0911 (a case for each kind of predicate)
+    predicate: Predicate, values: pa.Table | pa.RecordBatch
+) -> Any:
     """Return the truth of a plain condition per row, with null for unknown, as SQL has it."""
     match predicate:
         case And(parts=parts):
@@ -231,6 +292,8 @@ def _evaluate(predicate: Predicate, values: pa.Table) -> Any:
             )
         case IsNull(operand=Column(parts=(name,))):
             return pc.is_null(_get_values(values, name))
+        case Like(operand=Column(parts=(name,)), pattern=pattern):
+            return pc.match_like(_get_values(values, name), str(pattern.value))
         case (
             Compare() | In() | IsNull() | Like() | Column() | Cast() | ColumnSum() | Strict()
             | Unknown() | Literal()
@@ -240,14 +303,31 @@ def _evaluate(predicate: Predicate, values: pa.Table) -> Any:
             assert_never(predicate)
 
 
-def _get_values(values: pa.Table, name: str) -> Any:
-    column = values.column(name).combine_chunks()
+def _get_values(values: pa.Table | pa.RecordBatch, name: str) -> Any:
+    column = values.column(name)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_floating(column.type):
+        return column.cast(pa.float64())
     return column.cast(pa.int64()) if pa.types.is_integer(column.type) else column
 
 
 def _compare(column: Any, sign: Sign, literal: Literal) -> Any:
-    is_day = pa.types.is_date32(column.type)
-    scalar = pa.scalar(_parse_day(str(literal.value)) if is_day else literal.value, column.type)
+    scalar = _make_scalar(literal, column.type)
     if sign is Sign.SAME:
         return pc.fill_null(pc.equal(column, scalar), fill_value=False)
-    return _COMPARISONS[sign](column, scalar)
+    matches = _COMPARISONS[sign](column, scalar)
+    if pa.types.is_floating(column.type) and sign in (Sign.AT_LEAST, Sign.ABOVE):
+        return pc.or_(matches, pc.is_nan(column))  # to Spark it is the greatest number
+    return matches
+
+
+def _make_scalar(literal: Literal, kind: pa.DataType) -> Any:
+    types = pa.types
+    if types.is_date32(kind):
+        return pa.scalar(_parse_day(str(literal.value)), kind)
+    if types.is_decimal(kind):
+        return pa.scalar(Decimal(str(literal.value)), kind)
+    if types.is_floating(kind):
+        return pa.scalar(float(str(literal.value)), kind)
+    return pa.scalar(literal.value, kind)

@@ -28,6 +28,7 @@ from reconciler.reader.skipping import (
     list_file_columns,
     mark_matching_partitions,
     mark_read_slices,
+    parse_condition,
     repeat_decision,
 )
 from reconciler.storage.api import Storage
@@ -56,6 +57,24 @@ class PrunedScan:
 def keep_all(scan: Scan, why: SkipDecision = SkipDecision.NO_CONDITION) -> PrunedScan:
     """Return a scan of which all is read."""
     return PrunedScan(scan=scan, kept=scan, decisions=repeat_decision(why, len(scan.slices)))
+
+
+def keep_unsure(scan: Scan, problem: str) -> PrunedScan:
+    """Return a scan of which all is read because only Spark interprets its condition."""
+    return replace(keep_all(scan, SkipDecision.NOT_UNDERSTOOD), problems=(problem,))
+
+
+def prune_cautiously(scan: Scan, where: str, index: Storage | None) -> PrunedScan:
+    """Prune a scan by what is certain of a condition without a session of Spark.
+
+    A session with the defaults of Spark may skip more.
+    """
+    condition = parse_condition(where, zone="")
+    mask = mark_matching_partitions(scan, condition)[scan.get_numbers("partition")]
+    matching = scan.select_slices(mask)
+    if index is None:
+        return widen_to_scan(scan, mask, keep_all(matching, SkipDecision.SWITCHED_OFF))
+    return widen_to_scan(scan, mask, prune_by_index(replace(matching, condition=condition), index))
 
 
 def prune_by_index(scan: Scan, storage: Storage) -> PrunedScan:

@@ -28,10 +28,10 @@ def make_json_expression(schema: pa.Schema) -> str:
 
 
 def make_text_expressions(schema: pa.Schema) -> list[str]:
-    """Return an expression per column for its value as text; null stays null.
+    r"""Return an expression per column for its value as text; null stays null.
 
     >>> make_text_expressions(pa.schema([pa.field("n", pa.int32()), pa.field("b", pa.binary())]))
-    ['cast(`n` as string)', 'base64(`b`)']
+    ['cast(`n` as string)', "replace(base64(`b`), '\\r\\n')"]
     """
     return [_make_text_expression(quote_column(field.name), field.type) for field in schema]
 
@@ -39,7 +39,7 @@ def make_text_expressions(schema: pa.Schema) -> list[str]:
 def _make_text_expression(name: str, kind: pa.DataType) -> str:
     types = pa.types
     if types.is_binary(kind) or types.is_large_binary(kind):
-        return f"base64({name})"
+        return f"replace(base64({name}), '\\r\\n')"  # some releases break long lines
     if types.is_timestamp(kind):
         return f"date_format({name}, {_WITHOUT_ZONE if kind.tz is None else _WITH_ZONE})"
     if types.is_nested(kind):

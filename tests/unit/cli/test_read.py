@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import app, run_read
+from reconciler.cli import app, executor_choice, run_read
 from reconciler.errors import ReconcilerError
 from tests.trees import unpack
 
@@ -131,7 +131,10 @@ def test_a_condition_on_values_is_explained_without_spark(folder, capsys, monkey
 @pytest.mark.parametrize(
     ("where", "options", "why"),
     [
-        ("hash(p) = 1", (), "it is more than comparisons of columns with values of their type"),
+        (
+            "hash(p) = 1", ("--executor", "spark"),
+            "the condition is more than comparisons of columns with values of their type",
+        ),
         (
             "p = 'a'", ("--spark-conf", "spark.sql.ansi.enabled=true"),
             "the setting spark.sql.ansi.enabled may change what it means",
@@ -168,6 +171,8 @@ def test_a_condition_that_spark_cannot_parse_is_refused_before_spark_starts(
     ("where", "options"),
     [
         ("hash(p) = 1 AS chosen", ()),
+        ("hash(p) = 1", ()),
+        ("p = 'a'", ("--executor", "spark")),
         ("p = = 'a'", ("--spark-conf", "spark.sql.extensions=their.Parser")),
     ],
 )
@@ -181,3 +186,91 @@ def test_a_condition_that_some_session_takes_reaches_spark(
 
     assert 1 == run("read", folder / "v8_mor_part", "--where", where, *options)
     assert "here Spark would start" in capsys.readouterr().err
+
+
+@pytest.fixture
+def no_spark(monkeypatch):
+    """Fail where Spark would start; nothing on this machine configures it, and there is no Java."""
+    monkeypatch.setattr(run_read, "open_spark_session", lambda *_, **__: pytest.fail("Spark"))
+    monkeypatch.setattr(run_read, "is_spark_running", lambda: False)
+    monkeypatch.setattr(executor_choice, "is_spark_running", lambda: False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    for name in ("JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_rows_of_few_files_are_printed_without_java(folder, capsys):
+    table = folder / "v8_mor_part"
+    assert 0 == run("read", table, "--columns", "id,p", "--where", "id < 3", "--format", "json")
+    out, err = capsys.readouterr()
+    rows = sorted(map(json.loads, out.splitlines()), key=lambda row: row["id"])
+    assert rows
+    assert {"id", "p"} == set(rows[0])
+    assert all(row["id"] < 3 for row in rows)
+    assert err.startswith("in this process: ")
+    assert "to read, below 512.0 MiB; --executor spark to use Spark\n" in err
+
+    assert 0 == run("read", table, "--columns", "id", "--format", "csv", "--limit", "2")
+    out, err = capsys.readouterr()
+    assert ["id", 3] == [out.splitlines()[0], len(out.splitlines())]
+    assert "in this process: 2 rows of 4 file slices; --executor spark to use Spark\n" == err
+
+    assert 0 == run("read", table, "--columns", "id", "--limit", "1", "--executor", "local")
+    out, err = capsys.readouterr()
+    assert 3 == len(out.splitlines())
+    assert (
+        "showing the first 1 row; use --limit N for more rows, or --format csv or json for all\n"
+        == err
+    )
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_an_explanation_never_starts_java(folder, capsys):
+    for where in ("id = 1", "hash(p) = 1", "cast(id as string) = '1' and p = 'p1'"):
+        assert 0 == run("read", folder / "v8_mor_part", "--explain", "--where", where)
+        assert "Spark" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_spark")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("--where", "hash(p) = 1", "--executor", "local"),
+            "--executor local: only Spark can do this: the condition is more than comparisons",
+        ),
+        (("--where", "idd = 1"), "--where: the table has no column 'idd'; did you mean 'id'?"),
+        (("--where", "idd = 1", "--explain"), "--where: the table has no column 'idd'"),
+        (
+            ("--executor", "local", "--spark-conf", "spark.a=b"),
+            "--executor local and --spark-conf contradict each other; give one of them",
+        ),
+    ],
+)
+def test_what_cannot_be_done_without_spark_is_said(arguments, said, folder, capsys):
+    assert 64 == run("read", folder / "v8_mor_part", *arguments)
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("how", ["SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "other"])
+@pytest.mark.usefixtures("no_spark")
+def test_a_spark_that_is_configured_prints_rows_in_its_own_way(
+    how, folder, tmp_path, capsys, monkeypatch
+):
+    def stop(*_, **__):
+        raise ReconcilerError("here Spark would start")
+
+    monkeypatch.setattr(run_read, "open_spark_session", stop)
+    setting = "spark.sql.ansi.enabled true" if how != "other" else "spark.executor.memory 1g"
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "spark-defaults.conf").write_text(f"{setting}\n")
+    if how == "PYSPARK_SUBMIT_ARGS":
+        monkeypatch.setenv(how, f"--conf {setting} pyspark-shell")
+    else:
+        folder_of_it = tmp_path if how == "SPARK_HOME" else conf
+        monkeypatch.setenv(how if how != "other" else "SPARK_CONF_DIR", str(folder_of_it))
+
+    assert int(how != "other") == run("read", folder / "v8_mor_part", "--format", "csv")
+    assert ("on Spark: " in capsys.readouterr().err) == (how != "other")
