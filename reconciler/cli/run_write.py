@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 
 from reconciler import api, runtime
 from reconciler.cli import interruption
 from reconciler.cli.environment import find_stores
+from reconciler.cli.executor_choice import Work, choose_executor
 from reconciler.cli.options import ShortFormat, SparkSettings
 from reconciler.cli.spark import open_spark_session
 from reconciler.cli.spark_connectors import StoreNeeds
 from reconciler.cli.terminal import find_terminal, log_message, print_result
 from reconciler.cli.write_options import WriteOptions
 from reconciler.errors import ReconcilerError
+from reconciler.render import words
 from reconciler.render.write_result import reconciliation_text, write_json, write_text
 from reconciler.spark.failures import LINE
 from reconciler.spec.model import TableSpec
-from reconciler.status.reconciliation import ReconciledWrite, reconcile_written
+from reconciler.status.reconciliation import (
+    ReconciledWrite,
+    add_reconciliation,
+    reconcile_written,
+)
 from reconciler.storage.read_only import ReadOnlyStorage
 from reconciler.storage.redaction import redact_urls
-from reconciler.writer.request import check_request, parse_mode
+from reconciler.writer.local import LocalWriter
+from reconciler.writer.request import WriteRequest, check_request, parse_mode
+from reconciler.writer.sources.files import SourceFiles, find_source_files
+from reconciler.writer.sources.formats import SourceFormat
+from reconciler.writer.sources.local import LocalSource, NeedsSparkError, open_local_source
+from reconciler.writer.target_check import WriteTarget, check_target
+
+#: threads that write at a time, and bytes of the sources for each shuffle partition
+_MOST_THREADS: Final = 8
+_BYTES_PER_PARTITION: Final = 32 * 1024 * 1024
 
 
 def write_files(
@@ -39,7 +56,7 @@ def write_files(
         partitions=options.partitions,
     )
     if options.sources:
-        result = _write_with_spark(spec, options, reader_options, settings)
+        result = _write_sources(spec, options, reader_options, settings)
     else:
         written = api.write(None, spec, options.operation, partitions=options.partitions)
         result = _run_service(written, spec, options, settings)
@@ -55,31 +72,79 @@ def write_files(
     return result.exit_code
 
 
-def _write_with_spark(
+def _write_sources(
     spec: TableSpec,
     options: WriteOptions,
     reader_options: Mapping[str, str],
     settings: SparkSettings,
 ) -> ReconciledWrite:
-    from reconciler.spark.jobs import watch_job_group  # noqa: PLC0415
-    from reconciler.writer.sources.formats import SourceFormat  # noqa: PLC0415
-    from reconciler.writer.sources.spark import find_source_files, read_source_files  # noqa: PLC0415
-    from reconciler.writer.target_check import check_target  # noqa: PLC0415
-
-    paths = options.sources or ()
+    """Write the rows of the source files, with Spark if that pays or if only Spark reads them."""
     storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
     mode, now_ms = parse_mode(options.operation), runtime.SystemClock().now_ms()
-    schema = check_target(spec, storage, mode, now_ms=now_ms)
+    target = check_target(spec, storage, mode, now_ms=now_ms)
     source = find_source_files(
-        paths,
+        options.sources or (),
         options.source_format,
         reader_options,
         runtime.resolve_options(spec.storage_options),
     )
-    is_avro = source.format is SourceFormat.AVRO  # Python reads those
     interruption.set_advice(
         "run the same write again, unless `reconciler status` shows it completed"
     )
+    local: list[LocalSource] = []
+
+    def measure() -> Work:
+        try:
+            local.append(open_local_source(source))
+        except NeedsSparkError as reason:
+            return Work(text="", needs_spark=str(reason))
+        return _measure_write(local[0], target)
+
+    choice = choose_executor(settings, measure)
+    choice.report()
+    if choice.is_local:
+        written = _write_here(spec, options, local[0])
+    else:
+        with _open_session(source, settings) as session:
+            written = _write_with_spark(session, spec, options, source, target)
+            return _run_service(written, spec, options, settings)
+    return _run_service(written, spec, options, settings)
+
+
+def _measure_write(source: LocalSource, target: WriteTarget) -> Work:
+    rows = source.bytes if source.rows is None else source.rows
+    rewritten = target.estimate_rewrite(rows)
+    files = words.format_count(len(source.source.files), "source file")
+    work = Work.from_bytes(source.bytes + rewritten, f"of {files} and of files they may change")
+    return work if rewritten else Work.from_bytes(source.bytes, f"of {files}")
+
+
+def _write_here(spec: TableSpec, options: WriteOptions, source: LocalSource) -> ReconciledWrite:
+    """Write the rows of the sources in this process."""
+    log_message(f"writing into {spec.name}")
+    threads = min(_MOST_THREADS, runtime.count_cores())
+    shuffled = max(threads, -(-source.bytes // _BYTES_PER_PARTITION))
+    request = WriteRequest(
+        mode=parse_mode(options.operation),
+        rows=source.parts,
+        schema=source.schema,
+        dedupes=options.dedupe,
+        fills_missing=options.fill_missing,
+    )
+    written = api.write_request(
+        spec,
+        request,
+        lambda ref: LocalWriter(
+            runtime.open_storage(ref), shuffle_partitions=shuffled, threads=threads
+        ),
+    )
+    return add_reconciliation(written, None)
+
+
+@contextmanager
+def _open_session(source: SourceFiles, settings: SparkSettings) -> Iterator[Any]:
+    """Open a session that can read the sources."""
+    is_avro = source.format is SourceFormat.AVRO  # Python reads those
     opened = open_spark_session(
         settings.master,
         settings.conf,
@@ -88,23 +153,35 @@ def _write_with_spark(
         needs=StoreNeeds(stores=find_stores([] if is_avro else source.files)),
     )
     with opened as session:
-        try:
-            with watch_job_group(session.sparkContext, "reconciler: read the sources"):
-                rows = read_source_files(session, source, schema)
-            log_message(f"writing into {spec.name}")
-            written = api.write(
-                rows,
-                spec,
-                options.operation,
-                dedupe=options.dedupe,
-                fill_missing=options.fill_missing,
-            )
-        except Exception as error:
-            interruption.raise_if_interrupted()
-            if isinstance(error, ReconcilerError) and str(error).startswith(LINE):
-                raise ReconcilerError(f"{_name_sources(paths)}: {error}") from error
-            raise
-        return _run_service(written, spec, options, settings)
+        yield session
+
+
+def _write_with_spark(
+    session: Any,
+    spec: TableSpec,
+    options: WriteOptions,
+    source: SourceFiles,
+    target: WriteTarget,
+) -> ReconciledWrite:
+    from reconciler.spark.jobs import watch_job_group  # noqa: PLC0415 (with Spark only)
+    from reconciler.writer.sources.spark import read_source_files  # noqa: PLC0415
+
+    try:
+        with watch_job_group(session.sparkContext, "reconciler: read the sources"):
+            rows = read_source_files(session, source, target.schema)
+        log_message(f"writing into {spec.name}")
+        return api.write(
+            rows,
+            spec,
+            options.operation,
+            dedupe=options.dedupe,
+            fill_missing=options.fill_missing,
+        )
+    except Exception as error:
+        interruption.raise_if_interrupted()
+        if isinstance(error, ReconcilerError) and str(error).startswith(LINE):
+            raise ReconcilerError(f"{_name_sources(source.paths)}: {error}") from error
+        raise
 
 
 def _run_service(

@@ -16,7 +16,7 @@ def write(options: WriteOptions) -> int:
     Small files are filled up to files.target of the spec. Needs no Hudi jar.
     """
     _check_guards(options)
-    given = parse_spark_settings(options.spark)
+    given = parse_spark_settings(options.spark, options.executor)
     reader_options = dict(_parse_option(text) for text in options.source_options or ())
 
     from reconciler.cli.run_write import write_files  # noqa: PLC0415 (slow)

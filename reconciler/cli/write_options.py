@@ -9,7 +9,15 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.options import Env, PolicyOptions, ShortFormat, ShortOutput, SparkOptions
+from reconciler.cli.options import (
+    Env,
+    Executor,
+    ExecutorOption,
+    PolicyOptions,
+    ShortFormat,
+    ShortOutput,
+    SparkOptions,
+)
 from reconciler.writer.sources.formats import SourceFormat
 
 
@@ -83,4 +91,5 @@ class WriteOptions:
     format: ShortOutput = ShortFormat.TEXT
     env: Env = None
     guards: PolicyOptions
+    executor: ExecutorOption = Executor.AUTO
     spark: SparkOptions

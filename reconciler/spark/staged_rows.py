@@ -50,18 +50,25 @@ class StagedRows(Protocol):
 
 
 class LocalRowSource:
-    """Items of this process, in parts that stand for the tasks of a cluster."""
+    """Items of this process, in parts that stand for the tasks of a cluster.
 
-    def __init__(self, parts: Sequence[Iterable[Any]], folder: str) -> None:
-        self._parts, self._folder = parts, folder
+    ``run``: runs its tasks; one after the other if it is not given.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Iterable[Any]],
+        folder: str,
+        run: RunTasks | None = None,
+    ) -> None:
+        self._parts, self._folder, self._run = parts, folder, run or _run_in_process
 
     def shuffle(self, send: Send, count: int) -> StagedInFiles:
-        files = [
-            file
-            for number, items in enumerate(self._parts)
-            for file in write_spill_file(send, self._folder, number, iter(items))
-        ]
-        return StagedInFiles(_run_in_process, files, count, self._folder)
+        def write(number: int, _items: Iterator[Any]) -> Iterator[SpillFile]:
+            return write_spill_file(send, self._folder, number, iter(self._parts[number]))
+
+        files = self._run(write, len(self._parts))
+        return StagedInFiles(self._run, files, count, self._folder)
 
 
 def _run_in_process(task: Receive, count: int) -> list[Any]:

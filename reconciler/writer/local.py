@@ -1,16 +1,17 @@
-"""Write in this process, one task after the other: for tests, crash drills and small tables."""
+"""Write in this process: what is small, and all of it in tests and crash drills."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reconciler.spark.staged_rows import LocalRowSource
+from reconciler.spark.staged_rows import LocalRowSource, Receive
 from reconciler.storage.api import Storage
+from reconciler.storage.parallel import run_parallel
 from reconciler.writer.job import TaskRunner, WriteAssignment, WriteJob, WrittenFiles
 from reconciler.writer.stages import write_files
 
@@ -20,15 +21,17 @@ class LocalWriter:
     """Reads and writes through one storage; blocks between stages are local spill files.
 
     ``write`` takes Arrow batches, in parts that stand for the tasks of a cluster.
-    ``shuffle_partitions``: over how many partitions rows are spread.
+    ``shuffle_partitions``: over how many partitions rows are spread. ``threads``: tasks at a time;
+    with one, calls of the storage have an order.
     """
 
     storage: Storage
     shuffle_partitions: int = 1
+    threads: int = 1
 
     def write(
         self,
-        rows: Sequence[Sequence[Any]],
+        rows: Sequence[Iterable[Any]],
         job: WriteJob,
         *,
         assigned: Callable[[WriteAssignment], None],
@@ -41,7 +44,17 @@ class LocalWriter:
                 partitions=self.shuffle_partitions,
                 search_tasks=self.shuffle_partitions,
             )
-            return write_files(LocalRowSource(rows, folder), job, runner, assigned=assigned)
+            source = LocalRowSource(rows, folder, self._run_tasks)
+            return write_files(source, job, runner, assigned=assigned)
+
+    def _run_tasks(self, task: Receive, count: int) -> list[Any]:
+        """Run a task for each partition; when one fails no other begins."""
+
+        def run(partition: int) -> list[Any]:
+            return list(task(partition, iter(())))
+
+        done = run_parallel(run, range(count), parallelism=self.threads)
+        return [result for results in done for result in results]
 
 
 @dataclass(frozen=True, slots=True)

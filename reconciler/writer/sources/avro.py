@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from typing import Any, Final
@@ -29,6 +29,19 @@ def read_avro_schema(path: str, options: Mapping[str, Any]) -> str:
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise _damage_error(path, "holds no records, but single values, which have no columns")
     return json.dumps(schema)
+
+
+def check_avro_columns(files: Sequence[str], schema: str, options: Mapping[str, Any]) -> None:
+    """Raise FormatError for a file with columns that the first file's schema lacks."""
+    known = {field["name"] for field in json.loads(schema)["fields"]}
+    for name in files[1:]:
+        fields = json.loads(read_avro_schema(name, options))["fields"]
+        if unexpected := {field["name"] for field in fields} - known:
+            raise FormatError(
+                redact_urls(name),
+                f"has columns that {redact_urls(files[0])} lacks: {', '.join(sorted(unexpected))}",
+                "write files of one schema at a time",
+            )
 
 
 def read_avro_batches(path: str, schema: str, options: Mapping[str, Any]) -> Iterator[Any]:

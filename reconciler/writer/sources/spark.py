@@ -2,79 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import pyarrow as pa
 
-from reconciler.errors import FormatError, UsageError
+from reconciler.errors import FormatError
 from reconciler.file_slices.merge.avro_schema import to_arrow_schema
 from reconciler.reader.spark_types import to_spark_schema
 from reconciler.spark.failures import explain_error
 from reconciler.spark.workers import READING_PACKAGES, set_up_workers
-from reconciler.storage.clients import make_client_options
-from reconciler.storage.locations import names_account
 from reconciler.storage.open import list_client_packages
 from reconciler.storage.redaction import redact_urls
-from reconciler.writer.sources.avro import read_avro_batches, read_avro_schema
-from reconciler.writer.sources.formats import SourceFormat, detect_format, list_source_files
+from reconciler.writer.sources.avro import check_avro_columns, read_avro_batches, read_avro_schema
+from reconciler.writer.sources.files import SourceFiles
+from reconciler.writer.sources.formats import SourceFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: the column in which Spark puts unreadable lines
 _CORRUPT: Final = "_corrupt_record"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceFiles:
-    """Files to read. ``paths``: the files and folders in which they were found.
-
-    ``options``: options of Spark's reader. ``store_options``: options of the store's client.
-    """
-
-    paths: Sequence[str]
-    files: Sequence[str]
-    format: SourceFormat
-    options: Mapping[str, str] = field(default_factory=dict)
-    store_options: Mapping[str, Any] = field(default_factory=dict)
-
-
-def find_source_files(
-    paths: Sequence[str],
-    format: SourceFormat | None,  # noqa: A002 (the option's name)
-    options: Mapping[str, str],
-    storage_options: Mapping[str, str] | None = None,
-) -> SourceFiles:
-    """Return the files below paths; needs no Spark.
-
-    ``format``: None to detect it from their names. ``storage_options``: of the environment, for
-    paths that are in a store. Raises StorageError and UsageError.
-    """
-
-    def find_options(path: str) -> dict[str, Any]:
-        return make_client_options(path, storage_options or {})
-
-    files = list_source_files(paths, find_options)
-    kind = format or detect_format(files)
-    if kind is not SourceFormat.AVRO:  # Python reads those
-        _check_accounts(files)
-    store = find_options(files[0])
-    return SourceFiles(paths=paths, files=files, format=kind, options=options, store_options=store)
-
-
-def _check_accounts(files: Sequence[str]) -> None:
-    """Raise UsageError for files of Azure that Spark cannot find."""
-    for name in files:
-        if not names_account(name):
-            raise UsageError(
-                f"{redact_urls(name)}: Spark needs the account's name; write "
-                "abfss://container@account.dfs.core.windows.net/folder"
-            )
 
 
 def read_source_files(
@@ -193,17 +144,7 @@ def _load_avro(session: SparkSession, files: Sequence[str], store: Mapping[str, 
     packages = (*READING_PACKAGES, "fastavro", "fsspec", *list_client_packages(files[0]))
     set_up_workers(session.sparkContext, packages)
     schema = read_avro_schema(files[0], store)
-    known = {field["name"] for field in json.loads(schema)["fields"]}
-    for name in files[1:]:
-        unexpected = {
-            field["name"] for field in json.loads(read_avro_schema(name, store))["fields"]
-        } - known
-        if unexpected:
-            raise FormatError(
-                redact_urls(name),
-                f"has columns that {redact_urls(files[0])} lacks: {', '.join(sorted(unexpected))}",
-                "write files of one schema at a time",
-            )
+    check_avro_columns(files, schema, store)
     columns = StructType.fromJson(to_spark_schema(to_arrow_schema(schema, redact_urls(files[0]))))
     named = session.createDataFrame([(name,) for name in files], "file string")
     return named.repartition(len(files)).mapInArrow(_ReadAvroTask(schema, dict(store)), columns)

@@ -1,0 +1,210 @@
+"""Read source files in this process, as the rows and types that Spark's readers give them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from reconciler.errors import FormatError, StorageError
+from reconciler.file_slices.merge.avro_schema import to_arrow_schema
+from reconciler.storage.redaction import redact_urls
+from reconciler.writer.sources.avro import check_avro_columns, read_avro_batches, read_avro_schema
+from reconciler.writer.sources.files import SourceFiles
+from reconciler.writer.sources.formats import SourceFormat
+
+#: rows of a batch
+_BATCH_ROWS: Final = 64 * 1024
+#: keys of a Parquet footer: of files by Spark, and of those with dates in the hybrid calendar
+_SPARK_VERSION: Final = b"org.apache.spark.version"
+_LEGACY: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+#: Spark asks which calendar earlier days are in if the file does not say so
+_FIRST_DAY, _FIRST_TIME = date(1582, 10, 15), datetime(1900, 1, 1)  # noqa: DTZ001 (compared so)
+_SAME: Final = (
+    pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(),
+    pa.string(), pa.binary(), pa.date32(),
+)  # fmt: skip
+
+
+class NeedsSparkError(Exception):
+    """Why only Spark reads source files as it would."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSource:
+    """Source files that this process reads: ``schema`` of their rows, ``rows`` if they say it."""
+
+    source: SourceFiles
+    schema: pa.Schema
+    bytes: int
+    rows: int | None
+    avro: str = ""
+
+    @property
+    def parts(self) -> list[FileRows]:
+        """The rows, a part for each file; they can be iterated again and again."""
+        return [FileRows(self, name) for name in self.source.files]
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """The rows of one file, as batches."""
+
+    of: LocalSource
+    name: str
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        source = self.of.source
+        if self.of.avro:
+            yield from read_avro_batches(self.name, self.of.avro, source.store_options)
+            return
+        with _open_parquet(self.name, source.store_options) as file:
+            for batch in file.iter_batches(_BATCH_ROWS):
+                yield (
+                    pa.Table.from_batches([batch])
+                    .cast(self.of.schema)
+                    .combine_chunks()
+                    .to_batches()[0]
+                )
+
+
+def open_local_source(source: SourceFiles) -> LocalSource:
+    """Return how this process reads source files.
+
+    Raises NeedsSparkError for what Spark reads in its own way, FormatError and StorageError.
+    """
+    if source.options:
+        raise NeedsSparkError("the sources have options of Spark's readers")
+    match source.format:
+        case SourceFormat.AVRO:
+            text = read_avro_schema(source.files[0], source.store_options)
+            check_avro_columns(source.files, text, source.store_options)
+            schema = to_arrow_schema(text, redact_urls(source.files[0]))
+            size = _sum_sizes(source)
+            return LocalSource(source=source, schema=schema, bytes=size, rows=None, avro=text)
+        case SourceFormat.PARQUET:
+            return _open_parquet_source(source)
+        case SourceFormat.CSV | SourceFormat.JSON:
+            raise NeedsSparkError(f"it reads {source.format.value} sources")
+
+
+def _sum_sizes(source: SourceFiles) -> int:
+    import fsspec  # noqa: PLC0415 (slow)
+
+    sizes = []
+    for name in source.files:
+        store, path = fsspec.core.url_to_fs(name, **source.store_options)
+        try:
+            sizes.append(store.size(path) or 0)
+        except OSError as error:
+            problem = redact_urls(error.strerror or str(error), name)
+            raise StorageError(redact_urls(name), problem) from error
+    return sum(sizes)
+
+
+def _open_parquet_source(source: SourceFiles) -> LocalSource:
+    files, paths = source.files, source.paths
+    if len(paths) == 1 and "=" in files[0] and paths[0] not in files:
+        raise NeedsSparkError("names of source folders may be columns")
+    schemas: list[pa.Schema] = []
+    size = rows = 0
+    for name in files:
+        with _open_parquet(name, source.store_options) as file:
+            _check_calendar(name, file.metadata)
+            schemas.append(_make_schema(name, file.schema_arrow))
+            rows += file.metadata.num_rows
+            size += sum(
+                file.metadata.row_group(at).total_byte_size
+                for at in range(file.metadata.num_row_groups)
+            )
+    if any(schema != schemas[0] for schema in schemas):
+        raise NeedsSparkError("the source files have different columns")
+    return LocalSource(source=source, schema=schemas[0], bytes=size, rows=rows)
+
+
+@contextmanager
+def _open_parquet(name: str, options: Mapping[str, Any]) -> Iterator[pq.ParquetFile]:
+    """Open a file for the block; raises FormatError and StorageError for errors in it."""
+    import fsspec  # noqa: PLC0415 (slow)
+
+    shown = redact_urls(name)
+    try:
+        with fsspec.open(name, "rb", **options) as data, pq.ParquetFile(data) as file:
+            yield file
+    except pa.ArrowException as error:
+        problem = redact_urls(str(error).partition("\n")[0], name)
+        remedy = "name the right files, or give --source-format"
+        raise FormatError(shown, f"cannot be read as parquet: {problem}", remedy) from error
+    except OSError as error:
+        raise StorageError(shown, redact_urls(error.strerror or str(error), name)) from error
+
+
+def _make_schema(name: str, schema: pa.Schema) -> pa.Schema:
+    """Return a file's columns in the types that Spark gives them, all of which may be null."""
+    lower = [column.lower() for column in schema.names]
+    if len(set(lower)) < len(lower):
+        raise NeedsSparkError(f"{redact_urls(name)} has names that differ in their case only")
+    fields = []
+    for field in schema:
+        kind = _convert_type(field.type)
+        if kind is None:
+            raise NeedsSparkError(f"it has a type for the source column {field.name}, {field.type}")
+        fields.append(pa.field(field.name, kind))
+    return pa.schema(fields)
+
+
+def _convert_type(  # noqa: PLR0911 (a case for each kind of type)
+    kind: pa.DataType,
+) -> pa.DataType | None:
+    """Return the type that Spark reads a column of Parquet as; None if Spark must say it."""
+    types = pa.types
+    if kind in _SAME or types.is_decimal128(kind):
+        return kind
+    if types.is_large_string(kind) or types.is_large_binary(kind):
+        return pa.string() if types.is_large_string(kind) else pa.binary()
+    if types.is_timestamp(kind) and kind.unit in ("ms", "us"):
+        return pa.timestamp("us", None if kind.tz is None else "UTC")
+    if types.is_struct(kind):
+        parts = [(field.name, _convert_type(field.type)) for field in kind]
+        return None if any(part is None for _, part in parts) else pa.struct(parts)
+    if types.is_list(kind) or types.is_large_list(kind):
+        item = _convert_type(kind.value_type)
+        return None if item is None else pa.list_(pa.field("element", item))
+    if types.is_map(kind):
+        key, item = _convert_type(kind.key_type), _convert_type(kind.item_type)
+        return None if key is None or item is None else pa.map_(key, item)
+    return None
+
+
+def _check_calendar(name: str, footer: Any) -> None:
+    """Raise NeedsSparkError for a file whose early dates may be in the hybrid calendar."""
+    keys = footer.metadata or {}
+    if any(key in keys for key in _LEGACY):
+        raise NeedsSparkError(f"{redact_urls(name)} has dates in the hybrid calendar")
+    if _SPARK_VERSION in keys:
+        return
+    for group in range(footer.num_row_groups):
+        for column in range(footer.num_columns):
+            if _may_be_early(footer.row_group(group).column(column)):
+                text = "has, or may have, dates before 1582 or times before 1900"
+                raise NeedsSparkError(f"{redact_urls(name)} {text}")
+
+
+def _may_be_early(chunk: Any) -> bool:
+    statistics = chunk.statistics
+    kind = str(statistics.logical_type.type) if statistics is not None else ""
+    if statistics is None:
+        return bool(chunk.physical_type == "INT96")
+    if kind not in ("DATE", "TIMESTAMP"):
+        return False
+    if not statistics.has_min_max:
+        return bool(statistics.null_count != chunk.num_values)
+    least = statistics.min
+    if isinstance(least, datetime):
+        return least.replace(tzinfo=None) < _FIRST_TIME
+    return bool(least < _FIRST_DAY)
