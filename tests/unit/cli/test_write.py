@@ -1,10 +1,15 @@
-"""``reconciler write`` refuses before Spark starts what options, the spec and the table tell."""
+"""``reconciler write`` without Spark: what is refused before it starts, and small sources."""
 
 from __future__ import annotations
 
+import json
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from reconciler.cli import run_write
+from reconciler.cli import executor_choice, run_write
 from tests.command import run
 from tests.rewrite_jobs import TABLES
 from tests.trees import Tree, unpack
@@ -62,3 +67,102 @@ def test_what_needs_no_rows_is_refused_before_spark_starts(name, tmp_path, monke
     assert code == run("write", "t.yaml", *arguments)
     assert message in capsys.readouterr().err
     assert before == Tree.from_folder(tmp_path)
+
+
+NEW_SPEC = (
+    HEAD
+    + """\
+  path: orders
+  concurrency: {lock: {provider: filesystem}}
+  table: {type: KIND, version: 9, recordKey: [id], partitionBy: [p], ordering: [ts]}
+"""
+)
+AVRO = {
+    "type": "record",
+    "name": "r",
+    "fields": [{"name": n, "type": ["null", t]} for n, t in
+               {"id": "long", "p": "string", "ts": "long", "x": "string"}.items()],
+}  # fmt: skip
+
+
+@pytest.fixture
+def orders(tmp_path, monkeypatch):
+    """A folder with a spec, in which no Spark can start."""
+    monkeypatch.setattr(run_write, "open_spark_session", lambda *_, **__: pytest.fail("Spark"))
+    monkeypatch.setattr(executor_choice, "is_spark_running", lambda: False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def read_rows(capsys):
+    assert 0 == run("read", "orders", "--columns", "id,p,x", "--format", "json")
+    return sorted(tuple(json.loads(line).values()) for line in capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_small_sources_are_written_without_java(kind, orders, capsys):
+    (orders / "t.yaml").write_text(NEW_SPEC.replace("KIND", kind))
+    columns = {"id": [1, 2, 3], "p": ["a", "b", "b"], "ts": [1, 1, 1], "x": ["one", "two", None]}
+    pq.write_table(pa.table(columns), orders / "first.parquet")
+    with (orders / "second.avro").open("wb") as file:
+        fastavro.writer(file, AVRO, [{"id": 2, "p": "b", "ts": 2, "x": "TWO"}])
+    pq.write_table(pa.table({"id": [1, 9], "p": ["a", "a"]}), orders / "gone.parquet")
+
+    assert 0 == run("write", "t.yaml", "first.parquet")
+    said = capsys.readouterr()
+    assert "rows   3 new" in said.out
+    assert "in this process: " in said.err
+    assert "of 1 source file, below 512.0 MiB; --executor spark to use Spark\n" in said.err
+    assert 0 == run("write", "t.yaml", "second.avro", "--executor", "local")
+    assert "1 changed" in capsys.readouterr().out
+    assert [(1, "a", "one"), (2, "b", "TWO"), (3, "b", None)] == read_rows(capsys)
+    assert 0 == run("write", "t.yaml", "gone.parquet", "--operation", "delete")
+    assert "1 deleted" in capsys.readouterr().out
+    assert [(2, "b", "TWO"), (3, "b", None)] == read_rows(capsys)
+
+
+def test_a_change_of_a_large_table_goes_to_spark(orders, capsys, monkeypatch):
+    (orders / "t.yaml").write_text(NEW_SPEC.replace("KIND", "COPY_ON_WRITE"))
+    columns = {"id": [1, 2], "p": ["a", "b"], "ts": [1, 1], "x": ["one", "two"]}
+    pq.write_table(pa.table(columns), orders / "rows.parquet")
+    assert 0 == run("write", "t.yaml", "rows.parquet")
+    capsys.readouterr()
+    monkeypatch.setattr(executor_choice, "MOST_BYTES_HERE", 400_000)
+
+    with pytest.raises(pytest.fail.Exception):
+        run("write", "t.yaml", "rows.parquet")
+    said = capsys.readouterr().err
+    assert "on Spark: " in said
+    assert (
+        "of 1 source file and of files they may change, above 390.6 KiB; --executor local" in said
+    )
+    assert 0 == run("write", "t.yaml", "rows.parquet", "--operation", "insert")
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda at: (at / "x.csv").write_text("id\n1\n"), "it reads csv sources"),
+        (
+            lambda at: pq.write_table(
+                pa.table({"id": pa.array([1], pa.uint64())}), at / "x.parquet"
+            ),
+            "it has a type for the source column id, uint64",
+        ),
+        (
+            lambda at: pq.write_table(pa.table({"id": [1], "ID": [1]}), at / "x.parquet"),
+            "x.parquet has names that differ in their case only",
+        ),
+    ],
+)
+def test_sources_that_only_spark_reads_are_said(make, reason, orders, capsys):
+    (orders / "t.yaml").write_text(NEW_SPEC.replace("KIND", "COPY_ON_WRITE"))
+    (orders / "new").mkdir()
+    make(orders / "new")
+    with pytest.raises(pytest.fail.Exception):
+        run("write", "t.yaml", "new")
+    assert f"on Spark: {reason}\n" in capsys.readouterr().err.replace(f"{orders}/new/", "")
+    assert 64 == run("write", "t.yaml", "new", "--executor", "local")
+    assert "--executor local: only Spark can do this: " in capsys.readouterr().err

@@ -90,3 +90,36 @@ def test_shares_are_as_many_as_slots_and_hold_everything_once():
 
 def test_nothing_to_do_makes_no_shares():
     assert split_shares([], 8) == []
+
+
+def test_several_requests_at_a_time_delete_the_same():
+    shelf = Stubborn(FakeClock())
+    names = tuple(f"f{number:03}" for number in range(300))
+    for name in names:
+        shelf.create(f"p/{name}", b"x")
+    told = []
+    deleter = LocalDeleter(lambda _ref: shelf, at_once=4)
+    batches = [DeletionBatch("p", (*names, "gone", "locked"))]
+    outcomes = deleter.delete_files(shelf.ref, batches, progress=told.append)
+
+    assert 300 == sum(outcome.deleted for outcome in outcomes)
+    assert ["gone"] == [name for outcome in outcomes for name in outcome.gone]
+    assert [("locked", "refused")] == [pair for outcome in outcomes for pair in outcome.failed]
+    assert (302, True) == (sum(told), len(told) > 1)
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_deleting_stops_between_two_requests(at_once):
+    shelf = Stubborn(FakeClock())
+    names = tuple(f"f{number:04}" for number in range(3000))
+    for name in names:
+        shelf.create(f"p/{name}", b"x")
+
+    def stop():
+        if len(shelf.list("p")) < 3000:
+            raise KeyboardInterrupt
+
+    deleter = LocalDeleter(lambda _ref: shelf, at_once, stop)
+    with pytest.raises(KeyboardInterrupt):
+        deleter.delete_files(shelf.ref, [DeletionBatch("p", names)], progress=lambda _: None)
+    assert 0 < len(shelf.list("p")) < 3000

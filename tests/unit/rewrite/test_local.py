@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import replace
 from datetime import date
-from itertools import islice, pairwise
+from itertools import count, islice, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
 from reconciler.hudi.timeline.markers import marker_path
 from reconciler.rewrite.group_columns import GroupColumns
-from reconciler.rewrite.local import MemoryLimits
+from reconciler.rewrite.local import LocalRewriter, MemoryLimits
 from reconciler.rewrite.model import RowOrdering, Tally
 from reconciler.spark.spill_files import read_blocks
 from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
@@ -453,3 +454,52 @@ def test_rows_that_a_footer_counts_and_nobody_reads_are_missed(store, monkeypatc
     with pytest.raises(FormatError) as found:
         rewritten(store, work(), group(big, outputs=1), bounds=bounds)
     assert "its footer declares 400 rows, but 100 were read" in str(found.value)
+
+
+def test_several_threads_write_the_files_that_one_writes():
+    made = []
+    for threads in (1, 3):
+        store, told = storage(), []
+        slices = slices_of(store, files=5, group_rows=100)
+        groups = [
+            group(*slices[:3], outputs=4, number=0),
+            group(slices[3], outputs=2, number=1),
+            group(slices[4], number=2),
+        ]
+        rewriter = LocalRewriter(lambda _, store=store: store, TINY, threads=threads)
+        results = rewriter.rewrite(store.ref, work(), groups, progress=told.append)
+        assert sum(one.bytes for one in groups) == sum(told)
+        made.append(
+            [(one.number, one.read, [(f.name, f.size) for f in one.files]) for one in results]
+        )
+
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_damaged_file_ends_the_work_of_all_threads(store, threads):
+    slices = slices_of(store, files=6)
+    bad = slices[2].base
+    store.replace(bad, b"x" * slices[2].base_size)
+    groups = [group(one, number=number) for number, one in enumerate(slices)]
+    rewriter = LocalRewriter(lambda _: store, threads=threads)
+
+    with pytest.raises(FormatError, match=re.escape(bad)):
+        rewriter.rewrite(store.ref, work(), groups, progress=lambda _: None)
+    assert not [t for t in threading.enumerate() if t.name.startswith("reconciler-")]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_rewrite_stops_between_two_steps(store, threads):
+    slices = slices_of(store, files=4)
+    groups = [group(one, number=number) for number, one in enumerate(slices)]
+    steps = count()
+
+    def stop():
+        if next(steps) > 5:
+            raise KeyboardInterrupt
+
+    rewriter = LocalRewriter(lambda _: store, threads=threads, check_stop=stop)
+    with pytest.raises(KeyboardInterrupt):
+        rewriter.rewrite(store.ref, work(), groups, progress=lambda _: None)
+    assert next(steps) < 5 + 2 * threads + 2
