@@ -61,6 +61,8 @@ _LOCKS: Final = ("{provider: storage}", "{provider: filesystem, singleWriter: tr
 #: how long failed requests are repeated: long enough, and hardly at all
 _BUDGETS: Final = {"patient": "30s", "hasty": "0s"}
 
+_EXECUTORS: Final = ("spark", "local")
+
 _ERROR: Final = re.compile(r"^(?:error: |  ! error  )", re.MULTILINE)
 _COMMIT: Final = re.compile(r"^orders/\.hoodie/timeline/\d+_\d+\.(delta)?commit$")
 
@@ -203,11 +205,12 @@ class FaultyStory:
         faults = make_random_faults(seed, rate)
         before = sum(fault.times for fault in faults)
         self.proxy.faults[:] = faults
-        code, out, err = run_in(self.folder, *command, "--env", env)
+        places = () if command[0] == "plan" else ("--executor", self._random.choice(_EXECUTORS))
+        code, out, err = run_in(self.folder, *command, "--env", env, *places)
         self.proxy.faults.clear()
         hit = before - sum(fault.times for fault in faults)
         self.faults += hit
-        name = " ".join(command[:1] + command[-1:])
+        name = " ".join(command[:1] + command[-1:] + places[-1:])
         told = f"{name} --env {env}: exit {code}, {hit} faults of {len(self.proxy.requests)}"
         self.log.append(f"{told}, rate {rate}, seed {seed}\n{err}")
         if not code:

@@ -27,6 +27,7 @@ metadata: {{name: prod}}
 spec:
   pattern: {url}/{{name}}
   timezone: UTC
+  spark: {{executor: spark}}
   storageOptions:
 {options}
 """

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.oracle, pytest.mark.spark, pytest.mark.long]
 
 SPARK = """\
   spark:
+    executor: spark
     master: local[2]
     conf: {{spark.driver.extraClassPath: "{jars}"}}
 """
