@@ -23,7 +23,8 @@ _NULL: Final = "null"
 #: Java spells numbers from here on, and up to here, without an exponent
 _LEAST_PLAIN, _MOST_PLAIN = 1e-3, 1e7
 _SPECIAL: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-#: what JSON texts must not hold as it is
+#: what JSON texts must not hold as it is, as a pattern, and what they hold instead
+_SPECIAL_SIGN: Final = '["\\\\\\x00-\\x1f]'
 _ESCAPES: Final = {
     **{code: f"\\u{code:04X}" for code in range(0x20)},
     **{ord(sign): f"\\{letter}" for sign, letter in zip('"\\\b\f\n\r\t', '"\\bfnrt', strict=True)},
@@ -120,13 +121,30 @@ def _make_json(values: Any, zone: str) -> Sequence[str]:
             f"{key}:{item}" for key, item in zip(keys, _make_json(values.items, zone), strict=True)
         ]
         return _hide_nulls(values, [f"{{{','.join(part)}}}" for part in _split(values, pairs)])
-    texts = _make_texts(values, zone)
-    if types.is_boolean(kind) or types.is_integer(kind) or types.is_decimal(kind):
-        return [_NULL if text is None else text for text in texts]
+    return _make_flat_json(values, zone)
+
+
+def _make_flat_json(values: Any, zone: str) -> list[str]:
+    """Return values that are not nested as JSON; most of them in one step of Arrow."""
+    kind, types, made = values.type, pa.types, None
+    if types.is_boolean(kind) or types.is_integer(kind):
+        made = values.cast(pa.string())
+    elif types.is_string(kind) and not _has_special_sign(values):
+        made = pc.binary_join_element_wise('"', values, '"', "")
+    if made is not None:
+        texts: list[str] = made.fill_null(_NULL).to_pylist()
+        return texts
+    cells = _make_texts(values, zone)
+    if types.is_decimal(kind):
+        return [_NULL if text is None else text for text in cells]
     if types.is_floating(kind):
         special = {text: _quote(text) for text in _SPECIAL.values()}
-        return [_NULL if text is None else special.get(text, text) for text in texts]
-    return [_NULL if text is None else _quote(text) for text in texts]
+        return [_NULL if text is None else special.get(text, text) for text in cells]
+    return [_NULL if text is None else _quote(text) for text in cells]
+
+
+def _has_special_sign(values: Any) -> bool:
+    return bool(pc.any(pc.match_substring_regex(values, _SPECIAL_SIGN)).as_py())
 
 
 def _hide_nulls(values: Any, texts: list[str]) -> list[str]:

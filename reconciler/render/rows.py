@@ -70,6 +70,8 @@ def csv_lines(rows: Iterable[Cells]) -> Iterator[str]:
 def _csv_field(text: str | None) -> str:
     if text is None:
         return ""
+    if text.isalnum():  # most texts
+        return text
     if not text or any(sign in text for sign in ',"\r\n') or text != text.strip():
         return '"' + text.replace('"', '""') + '"'
     return text
