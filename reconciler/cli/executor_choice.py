@@ -12,9 +12,9 @@ from reconciler.cli.terminal import log_message
 from reconciler.errors import UsageError
 from reconciler.render import words
 
-#: bytes of files below which this process rewrites or reads them sooner than Spark starts and does:
-#: measured on two cores with ``tests.bench.local_speed``
-MOST_BYTES_HERE: Final = 512 * 1024 * 1024
+#: bytes of files that this process rewrites on two cores in the time that Spark takes to start, so
+#: that no cluster is faster below: measured with ``tests.bench.local_speed``
+MOST_BYTES_HERE: Final = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

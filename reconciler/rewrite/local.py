@@ -223,7 +223,12 @@ class _LocalWave:
                 self.tasks.check()
                 sorter.add(Run.from_bytes(data))
             output = OutputWriter(
-                job=self.job, group=group, file=file, attempt=0, folder=Path(folder)
+                job=self.job,
+                group=group,
+                file=file,
+                attempt=0,
+                folder=Path(folder),
+                check_stop=self.tasks.check,
             )
             return output.write(sorter, self.storage)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -44,13 +44,17 @@ class GroupOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OutputWriter:
-    """Writes one output; ``attempt`` differs among all attempts at it."""
+    """Writes one output; ``attempt`` differs among all attempts at it.
+
+    ``check_stop`` is called before each batch of rows, and ends the work by raising.
+    """
 
     job: RewriteJob
     group: RewriteGroup
     file: int
     attempt: int
     folder: Path
+    check_stop: Callable[[], None] = lambda: None
 
     def write(self, sorter: RowSorter, storage: Storage) -> GroupOutput:
         """Write the collected rows, and move each file into the table after its marker.
@@ -172,6 +176,7 @@ class OutputWriter:
         job = self.job
         with open_local_file(self.folder / name, job.schema, form, job.range_columns) as writer:
             while position < last:
+                self.check_stop()
                 rows = next(batches)
                 writer.write(rows)
                 tally = tally.add(tally_hashes(columns.hash_keys(rows)))

@@ -3,9 +3,11 @@
 python -m tests.bench.local_speed                        1 MiB to 1 GiB, 2 cores
 python -m tests.bench.local_speed --sizes 16 256 -n 3    of so many MiB, the median of three
 
-Each run is a process of its own (``rewrite_speed``), and Spark's start counts. The largest size for
-which this process is not slower is ``MOST_BYTES_HERE`` of ``cli/executor_choice.py``. The load of
-the machine is printed, because it changes the answer: Spark's start takes more CPU than small work.
+Each run is a process of its own (``rewrite_speed``), and Spark's start counts. What Spark takes for
+the smallest size is its start. The size that this process rewrites in that time is
+``MOST_BYTES_HERE`` of ``cli/executor_choice.py``: below it no cluster is faster. On a local master
+with two cores Spark is not faster above it either. The load of the machine is printed, because it
+changes the answer; CPU seconds of Spark lack those of Python workers that have ended.
 """
 
 from __future__ import annotations

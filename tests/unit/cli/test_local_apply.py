@@ -76,7 +76,7 @@ def test_a_small_clustering_needs_no_java_and_is_sized_in_the_line(capsys):
     said = capsys.readouterr()
     (table,) = json.loads(said.out)["tables"]
     assert ["cluster"] == [outcome["kind"] for outcome in table["outcomes"]]
-    assert " to rewrite, below 512.0 MiB; --executor spark to use Spark\n" in said.err
+    assert " to rewrite, below 256.0 MiB; --executor spark to use Spark\n" in said.err
 
 
 @pytest.mark.usefixtures("orders", "no_spark")

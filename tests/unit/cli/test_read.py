@@ -209,7 +209,7 @@ def test_rows_of_few_files_are_printed_without_java(folder, capsys):
     assert {"id", "p"} == set(rows[0])
     assert all(row["id"] < 3 for row in rows)
     assert err.startswith("in this process: ")
-    assert "to read, below 512.0 MiB; --executor spark to use Spark\n" in err
+    assert "to read, below 256.0 MiB; --executor spark to use Spark\n" in err
 
     assert 0 == run("read", table, "--columns", "id", "--format", "csv", "--limit", "2")
     out, err = capsys.readouterr()

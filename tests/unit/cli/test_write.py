@@ -114,7 +114,7 @@ def test_small_sources_are_written_without_java(kind, orders, capsys):
     said = capsys.readouterr()
     assert "rows   3 new" in said.out
     assert "in this process: " in said.err
-    assert "of 1 source file, below 512.0 MiB; --executor spark to use Spark\n" in said.err
+    assert "of 1 source file, below 256.0 MiB; --executor spark to use Spark\n" in said.err
     assert 0 == run("write", "t.yaml", "second.avro", "--executor", "local")
     assert "1 changed" in capsys.readouterr().out
     assert [(1, "a", "one"), (2, "b", "TWO"), (3, "b", None)] == read_rows(capsys)
