@@ -7,8 +7,8 @@ import pytest
 from reconciler.errors import FormatError, ReconcilerError, UsageError
 from reconciler.writer.sources.avro import read_avro_batches, read_avro_schema
 from reconciler.writer.sources.files import find_source_files
-from reconciler.writer.sources.spark import merge_types
 from reconciler.writer.sources.formats import detect_format, list_source_files
+from reconciler.writer.sources.spark import merge_types
 
 SECRETS = ("hunter22", "c2Vjcm/V0MQ")
 NOTHING = '{"type": "record", "name": "r", "fields": []}'
