@@ -61,7 +61,6 @@ def demo(
 def _run_story(folder: Path) -> int:
     from reconciler import api, runtime  # noqa: PLC0415
     from reconciler.cli.demo.orders import make_batches  # noqa: PLC0415 (Arrow)
-    from reconciler.cli.spark import open_spark_session  # noqa: PLC0415
 
     batches = make_batches()
     _write_inputs(folder, batches)
@@ -75,11 +74,10 @@ def _run_story(folder: Path) -> int:
     )
     table.write_batches()
     table.plan_table()
-    with open_spark_session(None, {}, in_python=True):  # one for all commands
-        code = table.apply_plan()
-        if code:
-            return code
-        table.read_rows()
+    code = table.apply_plan()
+    if code:
+        return code
+    table.read_rows()
     table.plan_again()
     return 0
 
@@ -117,8 +115,8 @@ class _DemoTable:
         self._print_heading("Write rows")
         _print_paragraph("""\
             The counter sends three bulk loads. The first one creates the table. Bulk loads fill no
-            files, so each leaves one small file per day. (The command writes with Spark. Rows are
-            few here, so this process runs the same code.)""")
+            files, so each leaves one small file per day. (Work as small as this needs no
+            Spark.)""")
         self._print_command("cd", str(self.folder))
         for batch in loads:
             self._write_batch(batch)
