@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from reconciler import runtime
 from reconciler.cli import interruption
-from reconciler.cli.executor_choice import Work, choose_executor
-from reconciler.cli.options import SparkSettings
+from reconciler.cli.executor_choice import Work, choose_by_size, choose_executor
+from reconciler.cli.options import Executor, SparkSettings
 from reconciler.cli.spark import open_spark_session
 from reconciler.cli.spark_start import StartingSession, start_spark_session
 from reconciler.cli.terminal import log_message
@@ -31,8 +32,16 @@ from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.render import words
 from reconciler.rewrite.local import LocalRewriter, MemoryLimits
-from reconciler.rewrite.model import CompactedSlice, Rewriter, RewrittenGroup
+from reconciler.rewrite.model import (
+    CompactedSlice,
+    RewriteGroup,
+    RewriteJob,
+    Rewriter,
+    RewrittenGroup,
+    SliceToCompact,
+)
 from reconciler.rewrite.sorting import SORT_BYTES
+from reconciler.storage.api import Advance, StorageRef
 
 if TYPE_CHECKING:
     from reconciler.executor.gate import AdmittedPlan
@@ -94,24 +103,86 @@ def open_executors(
         return
     choice = choose_executor(settings, lambda: describe_work(measure_work(tables)))
     choice.report()
-    if choice.is_local:
-        yield here
-        return
-    from reconciler.executor.workers import set_up_executors  # noqa: PLC0415 (slow to import)
+    with ExitStack() as stack:
+        spark = _SparkOnDemand(settings, tables, check_stop, stack)
+        if not choice.is_local:
+            yield spark.open()
+        elif settings.executor is Executor.AUTO:
+            yield replace(here, rewriter=_GrowingRewriter(here, spark))
+        else:
+            yield here
 
-    def set_up(session: Any) -> None:
-        set_up_executors(session, tables)
 
-    with start_spark_session(settings, in_python=True, set_up=set_up) as starting:
-        late = _LateSpark(starting, check_stop)
+@dataclass(slots=True)
+class _SparkOnDemand:
+    """A session that starts when it is asked for, and stops with ``stack``."""
+
+    settings: SparkSettings
+    tables: tuple[TablePlan, ...]
+    check_stop: Callable[[], None]
+    stack: ExitStack
+    opened: Executors | None = None
+    guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def open(self) -> Executors:
+        """Return the executors of a session that is starting, the same ones every time."""
+        with self.guard:
+            if self.opened is None:
+                self.opened = self._start()
+            return self.opened
+
+    def _start(self) -> Executors:
+        from reconciler.executor.workers import set_up_executors  # noqa: PLC0415 (slow to import)
+
+        def set_up(session: Any) -> None:
+            set_up_executors(session, self.tables)
+
+        opened = start_spark_session(self.settings, in_python=True, set_up=set_up)
+        starting = self.stack.enter_context(opened)
+        late = _LateSpark(starting, self.check_stop)
         workers = InterruptibleWorkers(late, starting.cancel_jobs, late, late)
-        yield Executors(
+        return Executors(
             workers,
             workers,
             builder=workers,
             wait=late.wait,
             raise_failure=starting.raise_failure,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _GrowingRewriter:
+    """Rewrites here what is small, and on Spark what is not: pending work may be in no plan."""
+
+    here: Executors
+    spark: _SparkOnDemand
+
+    def rewrite(
+        self, ref: StorageRef, job: RewriteJob, groups: Sequence[RewriteGroup], *, progress: Advance
+    ) -> list[RewrittenGroup]:
+        chosen = self._choose(sum(group.bytes for group in groups))
+        return chosen.rewrite(ref, job, groups, progress=progress)
+
+    def compact(
+        self,
+        ref: StorageRef,
+        job: RewriteJob,
+        slices: Sequence[SliceToCompact],
+        *,
+        progress: Advance,
+    ) -> list[CompactedSlice]:
+        chosen = self._choose(sum(given.bytes for given in slices))
+        return chosen.compact(ref, job, slices, progress=progress)
+
+    def _choose(self, size: int) -> Rewriter:
+        choice = choose_by_size(Work.from_bytes(size, "of pending work to rewrite"))
+        if choice.is_local:
+            assert self.here.rewriter is not None, "it is there from the start"
+            return self.here.rewriter
+        choice.report()
+        rewriter = self.spark.open().rewriter
+        assert rewriter is not None, "Spark has one"
+        return rewriter
 
 
 def _open_local(parallelism: int, check_stop: Callable[[], None]) -> Executors:

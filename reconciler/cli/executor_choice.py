@@ -68,12 +68,13 @@ def choose_executor(settings: SparkSettings, measure: Callable[[], Work]) -> Cho
                 raise UsageError(f"--executor local: only Spark can do this: {needed}")
             return Choice(is_local=True)
         case Executor.AUTO:
-            return Choice(is_local=False) if is_spark_running() else _choose_by_size(measure())
+            return Choice(is_local=False) if is_spark_running() else choose_by_size(measure())
         case _:
             assert_never(settings.executor)
 
 
-def _choose_by_size(work: Work) -> Choice:
+def choose_by_size(work: Work) -> Choice:
+    """Return where work runs if nobody says otherwise."""
     if work.needs_spark:
         return Choice(is_local=False, because=f"on Spark: {work.needs_spark}")
     if not work.is_small:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -103,6 +103,43 @@ def test_a_spark_that_does_not_start_changes_nothing(options, orders, capsys, mo
     assert before == Tree.from_folder(orders)
     last = json.loads(Path("audit.jsonl").read_text().splitlines()[-1])
     assert "no Java" in json.dumps(last)
+
+
+@pytest.mark.usefixtures("orders")
+def test_pending_work_that_no_plan_names_goes_to_spark_if_it_is_large(monkeypatch, capsys):
+    """A clean is planned; the clustering that died meanwhile is found by the apply."""
+    started = []
+
+    @contextmanager
+    def start(*_args, **_options):
+        started.append(threading.current_thread())
+        raise ReconcilerError("here Spark would be")
+        yield
+
+    monkeypatch.setattr(spark_start, "open_spark_session", start)
+    group = SimpleNamespace(bytes=3)
+    found = []
+
+    class Here:
+        def rewrite(self, _ref, _job, groups, *, progress):
+            progress(len(groups))
+            found.append("here")
+
+        compact = rewrite
+
+    with ExitStack() as stack:
+        here = apply_executors.Executors(None, Here())
+        spark = apply_executors._SparkOnDemand(SparkSettings(), (), lambda: None, stack)
+        rewriter = apply_executors._GrowingRewriter(here, spark)
+        rewriter.rewrite(None, None, [group], progress=print)
+        rewriter.compact(None, None, [group], progress=print)
+        assert (["here", "here"], []) == (found, started)
+        monkeypatch.setattr(executor_choice, "MOST_BYTES_HERE", 5)
+        for work in (rewriter.rewrite, rewriter.compact):
+            with pytest.raises(ReconcilerError, match="here Spark would be"):
+                work(None, None, [group, group], progress=print)
+    assert 1 == len(started)
+    assert "on Spark: 6 bytes of pending work to rewrite, above 5 bytes" in capsys.readouterr().err
 
 
 def test_spark_starts_while_the_table_is_looked_at_again(orders, monkeypatch):
