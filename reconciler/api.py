@@ -41,11 +41,8 @@ if TYPE_CHECKING:
     from reconciler.status.reconciliation import ReconciledWrite
     from reconciler.status.table_simulation import SimulationRequest, TableSimulation
     from reconciler.status.table_survey import TableSurvey
-    from reconciler.storage.api import StorageRef
     from reconciler.transaction.catalogs.sync import PartitionSync
     from reconciler.verification.table_verification import TableVerification
-    from reconciler.writer.job import RowWriter
-    from reconciler.writer.request import WriteRequest, WriteResult
 
 
 Location = str | os.PathLike[str]
@@ -332,6 +329,8 @@ def write(  # noqa: PLR0913 (the options of a write)
     Raises RowsError and UnsupportedError for rows that do not fit, and the errors of ``read``.
     """
     from reconciler.status.reconciliation import add_reconciliation, reconcile_written  # noqa: PLC0415
+    from reconciler.transaction.session import RunContext  # noqa: PLC0415
+    from reconciler.writer.catalog_sync import write_synced  # noqa: PLC0415
     from reconciler.writer.spark import (  # noqa: PLC0415
         find_session,
         make_write_request,
@@ -342,41 +341,21 @@ def write(  # noqa: PLR0913 (the options of a write)
         rows, operation, dedupes=dedupe, fills_missing=fill_missing, partitions=partitions
     )
     session = find_session(rows) if reconcile else None
-    written = write_request(
+    written = write_synced(
         spec,
         replace(request, batch=batch, extra=extra or {}),
-        None if rows is None else open_writer(rows.sparkSession),
-    )
-    if session is None:
-        return add_reconciliation(written, None)
-    return reconcile_written(written, spec, plan, partial(apply, spark=session, specs=[spec]))
-
-
-def write_request(
-    spec: TableSpec,
-    request: WriteRequest,
-    writer: Callable[[StorageRef], RowWriter] | None,
-) -> WriteResult:
-    """Write as requested, with any writer of rows, and sync the table's catalog.
-
-    ``writer``: None for a write without rows.
-    """
-    from reconciler.transaction.session import RunContext  # noqa: PLC0415
-    from reconciler.writer.catalog_sync import sync_catalog as sync_written  # noqa: PLC0415
-    from reconciler.writer.run import write_table  # noqa: PLC0415
-
-    written = write_table(
-        spec,
-        request,
         context=RunContext(
             open_storage=runtime.open_storage,
             clock=runtime.SystemClock(),
             process=runtime.current_process(),
         ),
         token=runtime.new_token(),
-        writer=writer,
+        writer=None if rows is None else open_writer(rows.sparkSession),
+        open_catalog=runtime.open_catalog,
     )
-    return sync_written(spec, written, runtime.open_storage, runtime.open_catalog)
+    if session is None:
+        return add_reconciliation(written, None)
+    return reconcile_written(written, spec, plan, partial(apply, spark=session, specs=[spec]))
 
 
 def read(  # noqa: PLR0913 (the options of a read)

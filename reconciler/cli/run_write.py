@@ -27,6 +27,8 @@ from reconciler.status.reconciliation import (
 )
 from reconciler.storage.read_only import ReadOnlyStorage
 from reconciler.storage.redaction import redact_urls
+from reconciler.transaction.session import RunContext
+from reconciler.writer.catalog_sync import write_synced
 from reconciler.writer.local import LocalWriter
 from reconciler.writer.request import WriteRequest, check_request, parse_mode
 from reconciler.writer.sources.files import SourceFiles, find_source_files
@@ -131,12 +133,19 @@ def _write_here(spec: TableSpec, options: WriteOptions, source: LocalSource) -> 
         dedupes=options.dedupe,
         fills_missing=options.fill_missing,
     )
-    written = api.write_request(
+    written = write_synced(
         spec,
         request,
-        lambda ref: LocalWriter(
+        context=RunContext(
+            open_storage=runtime.open_storage,
+            clock=runtime.SystemClock(),
+            process=runtime.current_process(),
+        ),
+        token=runtime.new_token(),
+        writer=lambda ref: LocalWriter(
             runtime.open_storage(ref), shuffle_partitions=shuffled, threads=threads
         ),
+        open_catalog=runtime.open_catalog,
     )
     return add_reconciliation(written, None)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import run_apply
+from reconciler.cli import apply_executors, run_apply
 from reconciler.executor.deletion import LocalDeleter
 from reconciler.runtime import open_storage
 from tests.command import run
@@ -42,8 +42,8 @@ def test_the_page_on_s3(bucket, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LAKE_KEY", KEY)
     monkeypatch.setenv("LAKE_SECRET", SECRET)
-    workers = run_apply.Executors(LocalDeleter(open_storage))
-    monkeypatch.setattr(run_apply, "_open_executors", lambda *_, **__: nullcontext(workers))
+    workers = apply_executors.Executors(LocalDeleter(open_storage))
+    monkeypatch.setattr(run_apply, "open_executors", lambda *_, **__: nullcontext(workers))
     places = {
         "https://s3.example.com": bucket.endpoint,
         "eu-central-1": REGION,

@@ -16,7 +16,7 @@ import pyarrow.csv
 import pytest
 
 import reconciler
-from reconciler.cli import run_apply
+from reconciler.cli import apply_executors, run_apply
 from reconciler.cli.demo.orders import OrderBatch
 from reconciler.cli.demo.table import write_batch
 from reconciler.executor.deletion import LocalDeleter
@@ -50,8 +50,8 @@ CREATED = {
 def _work_here(tmp_path, monkeypatch):
     """Run commands in an empty folder, and applies in this process."""
     monkeypatch.chdir(tmp_path)
-    workers = run_apply.Executors(LocalDeleter(open_storage))
-    monkeypatch.setattr(run_apply, "_open_executors", lambda *_, **__: nullcontext(workers))
+    workers = apply_executors.Executors(LocalDeleter(open_storage))
+    monkeypatch.setattr(run_apply, "open_executors", lambda *_, **__: nullcontext(workers))
 
 
 def test_the_page_on_adopting_many_tables(tmp_path, capsys):
