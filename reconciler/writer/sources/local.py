@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -20,6 +20,8 @@ from reconciler.writer.sources.formats import SourceFormat
 
 #: rows of a batch
 _BATCH_ROWS: Final = 64 * 1024
+#: compressed bytes of the row groups that a part of a file has at least, where there are more
+_PART_BYTES: Final = 16 * 1024 * 1024
 #: keys of a Parquet footer: of files by Spark, and of those with dates in the hybrid calendar
 _SPARK_VERSION: Final = b"org.apache.spark.version"
 _LEGACY: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
@@ -37,26 +39,33 @@ class NeedsSparkError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSource:
-    """Source files that this process reads: ``schema`` of their rows, ``rows`` if they say it."""
+    """Source files that this process reads.
+
+    ``schema``, ``bytes``: of their rows; ``rows``: how many, None if files do not say it.
+    ``pieces``: their parts, each a file and its row groups, () for all. ``avro``: the schema of
+    Avro files.
+    """
 
     source: SourceFiles
     schema: pa.Schema
     bytes: int
-    rows: int | None
+    pieces: tuple[tuple[str, tuple[int, ...]], ...]
+    rows: int | None = None
     avro: str = ""
 
     @property
     def parts(self) -> list[FileRows]:
-        """The rows, a part for each file; they can be iterated again and again."""
-        return [FileRows(self, name) for name in self.source.files]
+        """The rows in parts; they can be iterated again and again."""
+        return [FileRows(self, name, groups) for name, groups in self.pieces]
 
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
-    """The rows of one file, as batches."""
+    """The rows of a part of a file, as batches."""
 
     of: LocalSource
     name: str
+    groups: tuple[int, ...] = ()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         source = self.of.source
@@ -64,13 +73,9 @@ class FileRows:
             yield from read_avro_batches(self.name, self.of.avro, source.store_options)
             return
         with _open_parquet(self.name, source.store_options) as file:
-            for batch in file.iter_batches(_BATCH_ROWS):
-                yield (
-                    pa.Table.from_batches([batch])
-                    .cast(self.of.schema)
-                    .combine_chunks()
-                    .to_batches()[0]
-                )
+            for batch in file.iter_batches(_BATCH_ROWS, row_groups=list(self.groups)):
+                table = pa.Table.from_batches([batch]).cast(self.of.schema)
+                yield from table.combine_chunks().to_batches()
 
 
 def open_local_source(source: SourceFiles) -> LocalSource:
@@ -86,7 +91,8 @@ def open_local_source(source: SourceFiles) -> LocalSource:
             check_avro_columns(source.files, text, source.store_options)
             schema = to_arrow_schema(text, redact_urls(source.files[0]))
             size = _sum_sizes(source)
-            return LocalSource(source=source, schema=schema, bytes=size, rows=None, avro=text)
+            pieces = tuple((name, ()) for name in source.files)
+            return LocalSource(source=source, schema=schema, bytes=size, pieces=pieces, avro=text)
         case SourceFormat.PARQUET:
             return _open_parquet_source(source)
         case SourceFormat.CSV | SourceFormat.JSON:
@@ -112,19 +118,46 @@ def _open_parquet_source(source: SourceFiles) -> LocalSource:
     if len(paths) == 1 and "=" in files[0] and paths[0] not in files:
         raise NeedsSparkError("names of source folders may be columns")
     schemas: list[pa.Schema] = []
+    pieces: list[tuple[str, tuple[int, ...]]] = []
     size = rows = 0
     for name in files:
         with _open_parquet(name, source.store_options) as file:
             _check_calendar(name, file.metadata)
             schemas.append(_make_schema(name, file.schema_arrow))
             rows += file.metadata.num_rows
-            size += sum(
-                file.metadata.row_group(at).total_byte_size
-                for at in range(file.metadata.num_row_groups)
-            )
+            sizes = _list_group_sizes(file.metadata)
+        size += sum(sizes)
+        pieces += [(name, groups) for groups in _split_groups(sizes)]
     if any(schema != schemas[0] for schema in schemas):
         raise NeedsSparkError("the source files have different columns")
-    return LocalSource(source=source, schema=schemas[0], bytes=size, rows=rows)
+    return LocalSource(
+        source=source, schema=schemas[0], bytes=size, pieces=tuple(pieces), rows=rows
+    )
+
+
+def _list_group_sizes(footer: Any) -> list[int]:
+    """Return the compressed bytes of each row group of a file."""
+    groups = (footer.row_group(number) for number in range(footer.num_row_groups))
+    return [
+        sum(group.column(at).total_compressed_size for at in range(group.num_columns))
+        for group in groups
+    ]
+
+
+def _split_groups(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield the numbers of row groups in parts of about ``_PART_BYTES``.
+
+    >>> list(_split_groups([1, 20 << 20, 3]))
+    [(0, 1), (2,)]
+    """
+    part: list[int] = []
+    for number in range(len(sizes)):
+        part.append(number)
+        if sum(sizes[at] for at in part) >= _PART_BYTES:
+            yield tuple(part)
+            part = []
+    if part:
+        yield tuple(part)
 
 
 @contextmanager

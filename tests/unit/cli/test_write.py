@@ -102,10 +102,11 @@ def read_rows(capsys):
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_small_sources_are_written_without_java(kind, orders, capsys):
+def test_small_sources_are_written_without_java(kind, orders, capsys, monkeypatch):
+    monkeypatch.setattr("reconciler.writer.sources.local._PART_BYTES", 1)  # a row group each
     (orders / "t.yaml").write_text(NEW_SPEC.replace("KIND", kind))
     columns = {"id": [1, 2, 3], "p": ["a", "b", "b"], "ts": [1, 1, 1], "x": ["one", "two", None]}
-    pq.write_table(pa.table(columns), orders / "first.parquet")
+    pq.write_table(pa.table(columns), orders / "first.parquet", row_group_size=1)
     with (orders / "second.avro").open("wb") as file:
         fastavro.writer(file, AVRO, [{"id": 2, "p": "b", "ts": 2, "x": "TWO"}])
     pq.write_table(pa.table({"id": [1, 9], "p": ["a", "a"]}), orders / "gone.parquet")
