@@ -19,9 +19,9 @@ _DEFAULTS: Final = "spark-defaults.conf"
 def find_sql_configuration(settings: SparkSettings) -> str | None:
     """Return what configures a Spark that would start here in this way; None for nothing."""
     if key := next((key for key in settings.conf if key.startswith(_SQL)), None):
-        return f"the setting {key} may change what it means"
+        return f"the setting {key} configures Spark SQL"
     if key := next((key for key, value in settings.conf.items() if _ZONE in value), None):
-        return f"the setting {key} may change its time zone"
+        return f"the setting {key} configures the time zone of Spark"
     return _find_in_surroundings(runtime.environment())
 
 

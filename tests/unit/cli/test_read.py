@@ -137,7 +137,7 @@ def test_a_condition_on_values_is_explained_without_spark(folder, capsys, monkey
         ),
         (
             "p = 'a'", ("--spark-conf", "spark.sql.ansi.enabled=true"),
-            "the setting spark.sql.ansi.enabled may change what it means",
+            "the setting spark.sql.ansi.enabled configures Spark SQL",
         ),
     ],
 )  # fmt: skip
