@@ -13,6 +13,7 @@ from reconciler.cli.executor_choice import Work, choose_executor
 from reconciler.cli.options import ShortFormat, SparkSettings
 from reconciler.cli.spark import open_spark_session
 from reconciler.cli.spark_connectors import StoreNeeds
+from reconciler.cli.spark_sql_settings import find_sql_configuration
 from reconciler.cli.terminal import find_terminal, log_message, print_result
 from reconciler.cli.write_options import WriteOptions
 from reconciler.errors import ReconcilerError
@@ -96,6 +97,9 @@ def _write_sources(
     local: list[LocalSource] = []
 
     def measure() -> Work:
+        is_avro = source.format is SourceFormat.AVRO  # Python reads those in any case
+        if not is_avro and (configured := find_sql_configuration(settings)):
+            return Work(text="", needs_spark=configured)
         try:
             local.append(open_local_source(source))
         except NeedsSparkError as reason:

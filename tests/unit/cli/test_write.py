@@ -91,7 +91,8 @@ def orders(tmp_path, monkeypatch):
     monkeypatch.setattr(run_write, "open_spark_session", lambda *_, **__: pytest.fail("Spark"))
     monkeypatch.setattr(executor_choice, "is_spark_running", lambda: False)
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.delenv("JAVA_HOME", raising=False)
+    for name in ("JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -122,6 +123,15 @@ def test_small_sources_are_written_without_java(kind, orders, capsys, monkeypatc
     assert 0 == run("write", "t.yaml", "gone.parquet", "--operation", "delete")
     assert "1 deleted" in capsys.readouterr().out
     assert [(2, "b", "TWO"), (3, "b", None)] == read_rows(capsys)
+
+
+def test_a_configured_spark_reads_parquet_in_its_own_way(orders, capsys, monkeypatch):
+    (orders / "t.yaml").write_text(NEW_SPEC.replace("KIND", "COPY_ON_WRITE"))
+    pq.write_table(pa.table({"id": [1], "p": ["a"], "ts": [1]}), orders / "rows.parquet")
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.sql.ansi.enabled=true pyspark-shell")
+    with pytest.raises(pytest.fail.Exception):
+        run("write", "t.yaml", "rows.parquet")
+    assert "on Spark: PYSPARK_SUBMIT_ARGS configures Spark\n" in capsys.readouterr().err
 
 
 def test_a_change_of_a_large_table_goes_to_spark(orders, capsys, monkeypatch):
