@@ -65,7 +65,9 @@ def choose_executor(settings: SparkSettings, measure: Callable[[], Work]) -> Cho
             return Choice(is_local=False)
         case Executor.LOCAL:
             if needed := measure().needs_spark:
-                raise UsageError(f"--executor local: only Spark can do this: {needed}")
+                raise UsageError(
+                    f"executor local: only Spark can do this: {needed}; use --executor spark"
+                )
             return Choice(is_local=True)
         case Executor.AUTO:
             return Choice(is_local=False) if is_spark_running() else choose_by_size(measure())

@@ -96,7 +96,7 @@ def open_local_source(source: SourceFiles) -> LocalSource:
         case SourceFormat.PARQUET:
             return _open_parquet_source(source)
         case SourceFormat.CSV | SourceFormat.JSON:
-            raise NeedsSparkError(f"it reads {source.format.value} sources")
+            raise NeedsSparkError(f"the sources are {source.format.value}")
 
 
 def _sum_sizes(source: SourceFiles) -> int:
@@ -186,7 +186,9 @@ def _make_schema(name: str, schema: pa.Schema) -> pa.Schema:
     for field in schema:
         kind = _convert_type(field.type)
         if kind is None:
-            raise NeedsSparkError(f"it has a type for the source column {field.name}, {field.type}")
+            raise NeedsSparkError(
+                f"only it has a type for the source column {field.name} ({field.type})"
+            )
         fields.append(pa.field(field.name, kind))
     return pa.schema(fields)
 

@@ -238,7 +238,7 @@ def test_an_explanation_never_starts_java(folder, capsys):
     [
         (
             ("--where", "hash(p) = 1", "--executor", "local"),
-            "--executor local: only Spark can do this: the condition is more than comparisons",
+            "executor local: only Spark can do this: the condition is more than comparisons",
         ),
         (("--where", "idd = 1"), "--where: the table has no column 'idd'; did you mean 'id'?"),
         (("--where", "idd = 1", "--explain"), "--where: the table has no column 'idd'"),

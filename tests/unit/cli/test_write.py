@@ -155,12 +155,12 @@ def test_a_change_of_a_large_table_goes_to_spark(orders, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda at: (at / "x.csv").write_text("id\n1\n"), "it reads csv sources"),
+        (lambda at: (at / "x.csv").write_text("id\n1\n"), "the sources are csv"),
         (
             lambda at: pq.write_table(
                 pa.table({"id": pa.array([1], pa.uint64())}), at / "x.parquet"
             ),
-            "it has a type for the source column id, uint64",
+            "only it has a type for the source column id (uint64)",
         ),
         (
             lambda at: pq.write_table(pa.table({"id": [1], "ID": [1]}), at / "x.parquet"),
@@ -176,4 +176,4 @@ def test_sources_that_only_spark_reads_are_said(make, reason, orders, capsys):
         run("write", "t.yaml", "new")
     assert f"on Spark: {reason}\n" in capsys.readouterr().err.replace(f"{orders}/new/", "")
     assert 64 == run("write", "t.yaml", "new", "--executor", "local")
-    assert "--executor local: only Spark can do this: " in capsys.readouterr().err
+    assert "executor local: only Spark can do this: " in capsys.readouterr().err
