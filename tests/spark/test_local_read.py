@@ -29,7 +29,7 @@ from tests.trees import unpack
 NAMES = ("v9_mor_part", "v9_keygen", "reading/every_type_1.2.0")
 OTHERS = ("v6_cow_part", "v8_mor_part", "reading/every_type_0.15.0", "v6_lazy_mor_tls",
           "v8_lazy_cow_tls", "v8_mor_nopart")  # fmt: skip
-ASKED = rounds("LOCAL_READS", few=10, many=150)
+ASKED = rounds("LOCAL_READS", few=10, many=60)
 pytestmark = PYSPARK
 
 
