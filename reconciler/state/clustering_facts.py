@@ -38,11 +38,13 @@ class RecentWrites:
     """The ``newest`` completed writes, oldest first; ``warning``: why they could not be read.
 
     ``footers``: sizes from a few footers, if past writes do not show record sizes.
+    ``has_flink_writers``: a Flink job writes the table, as far as it was asked for.
     """
 
     newest: tuple[PastWrite, ...] = ()
     warning: ReadWarning | None = None
     footers: FooterSizes | None = None
+    has_flink_writers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

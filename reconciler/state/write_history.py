@@ -27,6 +27,7 @@ from reconciler.state.clustering_layout import (
     PastClustering,
 )
 from reconciler.state.extra_metadata import PLAN_DIGEST, TOOL
+from reconciler.state.flink_writers import has_flink_writers
 from reconciler.state.footers import sample_footers
 from reconciler.state.model import TableState
 from reconciler.storage.api import Storage
@@ -93,15 +94,18 @@ def read_known_writes(
 
 
 def add_recent_writes(
-    storage: Storage, state: TableState, *, with_footers: bool = False
+    storage: Storage, state: TableState, *, for_simulation: bool = False
 ) -> TableState:
     """Return the state with its newest writes, from the clustering facts or else from storage.
 
-    ``with_footers``: also read footers if the writes do not show record sizes. Reads one small file
-    per write. Files that are damaged or archived meanwhile make a warning. Raises StorageError.
+    ``for_simulation``: also look for writers of Flink, and read footers if the writes do not show
+    record sizes. Reads one small file per write. Files that are damaged or archived meanwhile make
+    a warning. Raises StorageError.
     """
     history = _read_newest(storage, state)
-    if with_footers and not can_fit_size(history.newest):
+    if for_simulation:
+        history = replace(history, has_flink_writers=has_flink_writers(storage))
+    if for_simulation and not can_fit_size(history.newest):
         history = replace(history, footers=sample_footers(storage, measure_groups(state.view)))
     return state.with_facts(recent_writes=history)
 

@@ -51,7 +51,7 @@ def observe_for(
     if is_planned and (spec.files is not None or with_simulation):
         from reconciler.state.write_history import add_recent_writes  # noqa: PLC0415 (few specs have files)
 
-        state = add_recent_writes(storage, state, with_footers=with_simulation)
+        state = add_recent_writes(storage, state, for_simulation=with_simulation)
     if is_planned and spec.partition_retention is not None:
         from reconciler.status.deleted_rows import count_deleted_rows  # noqa: PLC0415 (few specs)
 

@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
+from reconciler.errors import ReconcilerError
 from reconciler.file_slices.base_file.local_file import (
     MAX_FACTOR,
     open_local_file,
@@ -62,19 +63,33 @@ class Bucket:
     """One file group that one task writes.
 
     ``number``: the bucket's index in its write. ``base``: the newest base file of an existing
-    group, None for a new one. ``prefix``: a uuid with which the ids of new groups start. ``log``:
-    the log file that takes its rows; then no base file is written. ``index_bucket``: its number in
-    the table's bucket index; ``witness``: a base file that shows whether the index is declared as
-    it is.
+    group, None for a new one. ``joining``: base files of other groups whose rows come to this one;
+    ``is_emptied``: the old rows of ``base`` go to another group. ``prefix``: a uuid with which the
+    ids of new groups start. ``log``: the log file that takes its rows; then no base file is
+    written. ``index_bucket``: its number in the table's bucket index; ``witness``: a base file
+    that shows whether the index is declared as it is.
     """
 
     number: int
     partition: str
     prefix: str
     base: SliceFiles | None = None
+    joining: tuple[SliceFiles, ...] = ()
+    is_emptied: bool = False
     log: LogTarget | None = None
     index_bucket: int | None = None
     witness: BucketWitness | None = None
+
+    @property
+    def moves_rows(self) -> bool:
+        """True if old rows of a base file come or go, even if no new row comes."""
+        return self.is_emptied or bool(self.joining)
+
+    @property
+    def sources(self) -> tuple[SliceFiles, ...]:
+        """The base files whose rows its next base file has."""
+        own = () if self.base is None or self.is_emptied else (self.base,)
+        return (*own, *self.joining)
 
     def make_file_id(self, index: int) -> str:
         """Return the id of a new file group; ``index``: among those of this bucket."""
@@ -86,11 +101,16 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WrittenBaseFile:
-    """A base file that a bucket wrote. ``previous``: the file that it follows."""
+    """A base file that a bucket wrote.
+
+    ``previous``: the file that it follows in its group; ``sources``: the files whose rows it has,
+    which are others if rows move between groups.
+    """
 
     file: WrittenFile
     partition: str
     previous: SliceFiles | None = None
+    sources: tuple[SliceFiles, ...] = ()
     counts: FileCounts = FileCounts()  # noqa: RUF009 (frozen)
 
     @property
@@ -204,7 +224,10 @@ class BucketWriter:
         bucket, settings, reading = self.bucket, self.settings, self.settings.reading
         assert bucket.base is not None, "an existing group has a base file"
         footers: list[Any] = []
-        old = read_slice(bucket.base, reading, storage, on_footer=footers.append)
+        old = chain.from_iterable(
+            read_slice(source, reading, storage, on_footer=footers.append)
+            for source in bucket.sources
+        )
         merging: BaseFileMerge | None = None
         if records is not None:
             stamped = replace(records, table=new.stamp_table(records.table))
@@ -213,6 +236,8 @@ class BucketWriter:
         with self._open_file(0) as file:
             for batch in old:
                 file.write(batch)
+            if bucket.moves_rows:
+                _check_moved_rows(bucket, footers, file.rows)
             if (width := _estimate_row_bytes(footers, settings.form)) is not None:
                 file.expect_encoded(int(width * file.rows))
             added = new.write_into(file, full)
@@ -222,6 +247,7 @@ class BucketWriter:
             file=written,
             partition=bucket.partition,
             previous=bucket.base,
+            sources=bucket.sources,
             counts=replace(counts, inserts=counts.inserts + added),
         )
 
@@ -232,6 +258,16 @@ class BucketWriter:
 
 def _get_name(file: SliceFiles) -> str:
     return (file.base or "").rpartition("/")[2]
+
+
+def _check_moved_rows(bucket: Bucket, footers: Sequence[Any], rows: int) -> None:
+    """Raise ReconcilerError unless a file has all rows that its sources have by their footers."""
+    expected = sum(footer.num_rows for footer in footers)
+    if len(footers) != len(bucket.sources) or rows != expected:
+        raise ReconcilerError(
+            f"partition {bucket.partition!r}: {expected} rows of {len(bucket.sources)} files were "
+            f"to become one file, which has {rows}; nothing is published"
+        )
 
 
 def _estimate_row_bytes(footers: Sequence[Any], form: BaseFileSettings) -> float | None:

@@ -60,7 +60,7 @@ def write_bucket(
     bucket: Bucket = buckets.value[partition]
     with context.make_folder() as folder:
         blocks = [RowBlock.from_bytes(buffer) for buffer in map_blocks(buffers, folder)]
-        if not blocks:
+        if not blocks and not bucket.moves_rows:
             return
         if bucket.witness is not None and job.index_buckets is not None:
             check_witness(bucket.witness, job.index_buckets.rule, context.open_storage())

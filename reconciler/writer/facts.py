@@ -71,6 +71,7 @@ from reconciler.writer.logged_inserts import (
 from reconciler.writer.partition_paths import PartitionRule
 from reconciler.writer.record_keys import KeyRule
 from reconciler.writer.request import WriteMode, WriteRequest
+from reconciler.writer.row_moves import restrict_row_moves
 from reconciler.writer.schema_evolution import SchemaEvolution
 from reconciler.writer.slice_keys import SliceLogs
 from reconciler.writer.slice_logs import list_slice_logs
@@ -185,12 +186,17 @@ def read_write_facts(
         settings=settings,
         rules=rules,
         groups=groups,
-        size_rule=choose_rule(
-            files.assign,
-            FileSizeLimits(target=files.target, small=files.small),
-            written,
-            footers=sample_footers(storage, groups) if needs_footers else None,
-            declared=files.record_size,
+        size_rule=restrict_row_moves(
+            choose_rule(
+                files.assign,
+                FileSizeLimits(target=files.target, small=files.small),
+                written,
+                footers=sample_footers(storage, groups) if needs_footers else None,
+                declared=files.record_size,
+            ),
+            storage,
+            properties,
+            groups,
         ),
         index=index,
         kind=kind,

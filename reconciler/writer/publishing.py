@@ -116,13 +116,11 @@ def _describe_files(session: TableSession, done: UnpublishedWrite) -> WriteChang
     return WriteChanges(
         added=added,
         logged=logged,
-        previous={
-            make_file_path(written.partition, written.file.name): (
-                written.previous.base or "",
-                written.previous.base_size,
-            )
+        sources={
+            make_file_path(written.partition, written.file.name): [
+                (source.base or "", source.base_size) for source in written.sources
+            ]
             for written in done.files
-            if written.previous is not None
         },
         replaced=[
             (groups.get_base_path(group), int(groups.base[group]))

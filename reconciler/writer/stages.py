@@ -216,7 +216,19 @@ def _make_buckets(assignment: BucketAssignment, job: WriteJob) -> tuple[Bucket, 
             base, size = job.groups.get_base_path(group), int(job.groups.base[group])
             bucket = replace(bucket, base=SliceFiles(base=base, base_size=size))
         buckets.append(bucket)
-    return tuple(buckets)
+    return _move_rows(buckets, assignment)
+
+
+def _move_rows(buckets: Sequence[Bucket], assignment: BucketAssignment) -> tuple[Bucket, ...]:
+    """Return the buckets, with the base files whose rows come from other buckets."""
+    moved = list(buckets)
+    for source, into in assignment.list_moves():
+        base = buckets[source].base
+        assert base is not None, "rows of a base file move"
+        assert moved[into].base is not None, "rows move to a file group with a base file"
+        moved[source] = replace(moved[source], is_emptied=True)
+        moved[into] = replace(moved[into], joining=(*moved[into].joining, base))
+    return tuple(moved)
 
 
 def _find_log_targets(assignment: BucketAssignment, job: WriteJob) -> dict[int, LogTarget]:
@@ -233,6 +245,7 @@ def _check_written_rows(
     """Raise ReconcilerError unless exactly the counted rows have come to files."""
     inserts: dict[str, Tally] = {}
     changes: dict[int, Tally] = {}
+    _check_moves(written, assignment)
     for result in written:
         path = assignment.partitions[assignment.partition[result.bucket]]
         inserts[path] = inserts.get(path, Tally()).add(result.inserts)
@@ -254,6 +267,26 @@ def _check_written_rows(
         path: tally for path, tally in inserts.items() if tally.rows
     }:
         raise rows_changed_error()
+
+
+def _check_moves(written: Sequence[WrittenBucket], assignment: BucketAssignment) -> None:
+    """Raise ReconcilerError unless the rows that leave a file have come to another one."""
+    sources = {
+        result.bucket: {source.base for file in result.files for source in file.sources}
+        for result in written
+    }
+    previous = {
+        result.bucket: {file.previous.base for file in result.files if file.previous is not None}
+        for result in written
+    }
+    for source, into in assignment.list_moves():
+        leaving = previous.get(source, set())
+        if not leaving or sources[source] or not leaving <= sources.get(into, set()):
+            path = assignment.partitions[assignment.partition[source]]
+            raise ReconcilerError(
+                f"partition {path!r}: the rows of {min(map(str, leaving), default='a file')} have "
+                "not come to the file that was to take them; nothing is published"
+            )
 
 
 def _misplaced_rows_error(path: str, sent: int, count: int) -> ReconcilerError:

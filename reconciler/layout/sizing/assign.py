@@ -13,7 +13,9 @@ from reconciler.arrays import Codes, Integers, Mask
 from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
     CopyOnWrite,
+    FilledFiles,
     HudiRule,
+    MergeOnRead,
     SmallFiles,
     TableKind,
 )
@@ -62,10 +64,11 @@ class BucketAssignment:
     then buckets with updates only. ``partition``: int32, index into ``partitions``. ``group``:
     int64, index into FileGroupSizes, -1 for a new group. ``inserts``, ``updates``: int64, rows;
     routing by hash meets ``inserts`` only approximately. ``appends``: bool, whether its rows go to
-    a log file of its slice, instead of a new base file. ``size``: int64, bytes of the newest slice
-    before the write, as in ``FileGroupSizes.size``, 0 for a new group. ``expected_size``: int64,
-    bytes after the write. ``index_bucket``: int64, the number in the table's bucket index, which
-    routes new rows; None without such an index.
+    a log file of its slice, instead of a new base file. ``moves_to``: int64, the bucket whose file
+    takes the old rows of this one's, -1 if they stay; None if no rows move. ``size``: int64,
+    bytes of the newest slice before the write, as in ``FileGroupSizes.size``, 0 for a new group.
+    ``expected_size``: int64, bytes after the write. ``index_bucket``: int64, the number in the
+    table's bucket index, which routes new rows; None without such an index.
     """
 
     partitions: tuple[str, ...]
@@ -77,6 +80,7 @@ class BucketAssignment:
     size: Integers
     expected_size: Integers
     index_bucket: Integers | None = None
+    moves_to: Integers | None = None
 
     def __len__(self) -> int:
         return len(self.group)
@@ -85,6 +89,13 @@ class BucketAssignment:
     def is_new(self) -> Mask:
         """A mask of the buckets with a new file group."""
         return self.group < 0
+
+    def list_moves(self) -> list[tuple[int, int]]:
+        """Return each bucket whose file's old rows move, with the bucket that takes them."""
+        if self.moves_to is None:
+            return []
+        moving = np.flatnonzero(self.moves_to >= 0)
+        return list(zip(moving.tolist(), self.moves_to[moving].tolist(), strict=True))
 
     def insert_buckets(self, partition: int) -> slice:
         """Return the range of the buckets that take a partition's new rows, in routing order."""
@@ -115,11 +126,15 @@ def assign_rows(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _PartitionBuckets:
-    """The buckets of a partition: their groups, -1 for new ones, and their new rows."""
+    """The buckets of a partition: their groups, -1 for new ones, and their new rows.
+
+    ``moves_to``: the group that takes the old rows of each group, -1 if they stay.
+    """
 
     group: Integers
     inserts: Integers
     appends: Mask
+    moves_to: Integers
 
 
 @dataclass(slots=True)
@@ -145,6 +160,9 @@ class _BucketBuilder:
         size = np.append(self.groups.size, 0)[group]
         record = self.rule.record_size
         added = np.rint(inserts * record.per_row).astype(np.int64) + (group < 0) * record.fixed
+        wanted = np.concatenate([nothing, *(part.moves_to for part in parts)])
+        moves_to = self._find_buckets(group, wanted)
+        moved = _count_moved_bytes(size, moves_to, record.fixed)
         return BucketAssignment(
             partitions=work.partitions,
             partition=np.repeat(np.arange(len(counts), dtype=np.int32), counts),
@@ -153,8 +171,16 @@ class _BucketBuilder:
             updates=updates[group],
             appends=np.concatenate([np.zeros(0, np.bool_), *(part.appends for part in parts)]),
             size=size,
-            expected_size=size + growth[group] + added,
+            expected_size=size + growth[group] + added + moved,
+            moves_to=moves_to if (moves_to >= 0).any() else None,
         )
+
+    def _find_buckets(self, group: Integers, wanted: Integers) -> Integers:
+        """Return the bucket of each wanted group, -1 where none is wanted."""
+        bucket = np.full(len(self.groups) + 1, -1, np.int64)
+        bucket[group[group >= 0]] = np.flatnonzero(group >= 0)
+        found: Integers = bucket[wanted]  # the last one is that of -1
+        return found
 
     def _build_partition(
         self, path: str, rows: int, updates: Integers, growth: Integers
@@ -162,22 +188,40 @@ class _BucketBuilder:
         touched = self.groups.partition_range(path)
         updated = np.flatnonzero(updates[touched] > 0) + touched.start
         at = np.zeros(0, np.int64)
-        takes, new, small = at, at, at
+        filled, new, small = FilledFiles.without_moves(at), at, at
         if rows > 0:
-            at = find_small_files(
+            small = find_small_files(
                 self.groups, path, self.kind, self.rule, has_commits=self.has_commits
             )
-            rewritten = self._rewritten_bytes(at, updates)
-            files = SmallFiles(size=self.groups.size[at], growth=growth[at], rewritten=rewritten)
-            takes = self.rule.fill(files, rows)
-            new = self.rule.split(rows - int(takes.sum()))
-            small = at
-            at, takes = at[takes > 0], takes[takes > 0]
-        alone = updated[~np.isin(updated, at)]
-        group = np.concatenate([at, np.full(len(new), -1, np.int64), alone])
-        inserts = np.concatenate([takes, new, np.zeros(len(alone), np.int64)])
-        appends = self._find_appends(group, inserts, small)
-        return _PartitionBuckets(group=group, inserts=inserts, appends=appends)
+            filled = self.rule.fill(self._describe_files(small, updates, growth), rows)
+            new = self.rule.split(rows - int(filled.takes.sum()))
+        takes, moves_to = filled.takes, np.append(small, -1)[filled.moves_to]
+        taking = takes > 0
+        only_moved = np.isin(small, moves_to) & ~taking & ~np.isin(small, updated)
+        alone = np.concatenate([small[only_moved], updated[~np.isin(updated, small[taking])]])
+        group = np.concatenate([small[taking], np.full(len(new), -1, np.int64), alone])
+        inserts = np.concatenate([takes[taking], new, np.zeros(len(alone), np.int64)])
+        appends = self._find_appends(group, inserts, small) & ~np.isin(group, small[only_moved])
+        return _PartitionBuckets(
+            group=group,
+            inserts=inserts,
+            appends=appends,
+            moves_to=np.concatenate(
+                [moves_to[taking], np.full(len(new) + len(alone), -1, np.int64)]
+            ),
+        )
+
+    def _describe_files(self, at: Integers, updates: Integers, growth: Integers) -> SmallFiles:
+        is_updated = updates[at] > 0
+        is_copied = isinstance(self.kind, CopyOnWrite)
+        appends = isinstance(self.kind, MergeOnRead) and self.kind.indexes_logs
+        return SmallFiles(
+            size=self.groups.size[at],
+            growth=growth[at],
+            rewritten=self._rewritten_bytes(at, updates),
+            is_updated=is_updated,
+            is_free=np.full(len(at), appends) | (is_copied & is_updated),
+        )
 
     def _find_appends(self, group: Integers, inserts: Integers, small: Integers) -> Mask:
         """Return which buckets append a log file; ``small``: groups that may take new rows.
@@ -201,3 +245,13 @@ class _BucketBuilder:
         if isinstance(self.kind, CopyOnWrite):
             return np.where(updates[at] > 0, 0, rows)
         return np.zeros_like(rows) if self.kind.indexes_logs else rows
+
+
+def _count_moved_bytes(size: Integers, moves_to: Integers, fixed: int) -> Integers:
+    """Return the bytes that each bucket's file gains or loses by rows that move."""
+    moving = np.flatnonzero(moves_to >= 0)
+    data = np.maximum(size[moving] - fixed, 0)
+    gained = np.zeros(len(size), np.int64)
+    gained[moving] -= data
+    np.add.at(gained, moves_to[moving], data)
+    return gained

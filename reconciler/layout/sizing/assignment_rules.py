@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, assert_never
 
 import numpy as np
@@ -24,12 +24,18 @@ from reconciler.layout.sizing.record_size import (
     compute_average_size,
     estimate_record_size,
 )
+from reconciler.layout.sizing.tiers import MIB, FileTiers, TierChoice, TierFile, choose_tier
 
-MIB: Final = 1024 * 1024
 #: default bytes of a record (hoodie.copyonwrite.record.size.estimate)
 DEFAULT_RECORD_SIZE: Final = 1024
 #: a file may exceed the target by this factor to avoid two small files
 MAX_OVERFILL: Final = 1.15
+#: the share of the target from which on a file is big enough, however ``small`` is declared
+_FULL_SHARE: Final = 5 / 6
+#: the share of a batch's rows that stays in each file whose rows move, so that none is empty
+_STAYING_SHARE: Final = 1 / 16
+#: the most rows that one write moves to a file if a record index is told of each
+_MAX_INDEXED_MOVES: Final = 1_000_000
 #: with fewer rows, the overhead of each column is a large part of every row's size
 _ENOUGH_ROWS: Final = 1000
 
@@ -73,11 +79,32 @@ class SmallFiles:
 
     ``size``: int64, bytes. ``growth``: int64, bytes that updates of the same write add.
     ``rewritten``: int64, bytes of old rows that are rewritten only if the file takes new rows.
+    ``is_updated``: bool, the same write updates rows of the file. ``is_free``: bool, it takes rows
+    without being rewritten for them.
     """
 
     size: Integers
     growth: Integers
     rewritten: Integers
+    is_updated: Mask
+    is_free: Mask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FilledFiles:
+    """What becomes of small files, an element a file.
+
+    ``takes``: int64, new rows. ``moves_to``: int64, the number of the file that takes its old rows,
+    -1 if they stay.
+    """
+
+    takes: Integers
+    moves_to: Integers
+
+    @classmethod
+    def without_moves(cls, takes: Integers) -> FilledFiles:
+        """Return files that keep their rows."""
+        return cls(takes=takes, moves_to=np.full(len(takes), -1, np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,13 +129,14 @@ class HudiRule:
     def record_size(self) -> RecordSize:
         return RecordSize(fixed=0, per_row=float(self.average), because="the average record")
 
-    def fill(self, files: SmallFiles, rows: int) -> Integers:
+    def fill(self, files: SmallFiles, rows: int) -> FilledFiles:
         """Return the rows that each file takes: as many average records as fit, file by file.
 
         Like Hudi, this ignores updates of the same write.
         """
         room = np.maximum((self.sizes.target - files.size) // self.average, 0)
-        return _share_rows(np.where(files.size > 0, room, 0) if self.is_stream else room, rows)
+        room = np.where(files.size > 0, room, 0) if self.is_stream else room
+        return FilledFiles.without_moves(_share_rows(room, rows))
 
     def split(self, rows: int) -> Integers:
         """Return the rows of each new file: all full except the last, by Hudi's rows per file."""
@@ -139,33 +167,99 @@ class RewriteCap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyRule:
-    """The steady rule: fill files that are rewritten anyway, then the smallest first.
+    """The steady rule: fill files that are rewritten anyway, then collect small batches in tiers.
 
-    A file's fixed bytes count. ``rewrite_cap``: None fills small files at any cost.
-    ``needs_row_sizes``: too little is known of row sizes, so a write must measure its own rows
-    before it assigns them.
+    A file's fixed bytes count. ``tiers``: None fills small files one after the other, smallest
+    first, as far as ``rewrite_cap`` allows; None there fills them at any cost. ``needs_row_sizes``:
+    too little is known of row sizes, so a write must measure its own rows before it assigns them.
     """
 
     sizes: FileSizeLimits
     record_size: RecordSize
+    tiers: FileTiers | None = None
     rewrite_cap: RewriteCap | None = RewriteCap()
     needs_row_sizes: bool = False
 
     def __post_init__(self) -> None:
         assert self.record_size.per_row > 0, "a row has bytes"
 
-    def fill(self, files: SmallFiles, rows: int) -> Integers:
+    def fill(self, files: SmallFiles, rows: int) -> FilledFiles:
+        """Return what becomes of small files.
+
+        Files that take rows at no cost are filled first. Then, with ``tiers``, a batch that would
+        itself be a small file goes where ``choose_tier`` tells. Any other fills small files.
+        """
+        if self.tiers is None:
+            return FilledFiles.without_moves(self._fill_in_order(files, rows, self.rewrite_cap))
+        room = np.where(files.is_free, self._find_room(files), 0)
+        takes = _share_rows(room, rows)
+        left = rows - int(takes.sum())
+        batch = left * self.record_size.per_row
+        if not left:
+            return FilledFiles.without_moves(takes)
+        if batch + self.record_size.fixed >= self._full_bytes:
+            return FilledFiles.without_moves(self._fill_in_order(files, rows, None))
+        open_files = np.flatnonzero(~files.is_free & (files.size < self._full_bytes))
+        tier_files = [self._describe_file(files, number) for number in open_files.tolist()]
+        choice = choose_tier(
+            self.tiers,
+            tier_files,
+            batch,
+            target=self.sizes.target,
+            per_row=self.record_size.per_row,
+        )
+        return self._fill_tier(files, FilledFiles.without_moves(takes), open_files, choice, left)
+
+    @property
+    def _full_bytes(self) -> float:
+        """Bytes from which on a file takes no small batches."""
+        return min(self.sizes.small, _FULL_SHARE * self.sizes.target)
+
+    def _describe_file(self, files: SmallFiles, number: int) -> TierFile:
+        size = int(files.size[number])
+        fixed = min(self.record_size.fixed, size)
+        return TierFile(
+            data=size - fixed, fixed=fixed, is_movable=not bool(files.is_updated[number])
+        )
+
+    def _fill_tier(
+        self,
+        files: SmallFiles,
+        filled: FilledFiles,
+        open_files: Integers,
+        choice: TierChoice,
+        rows: int,
+    ) -> FilledFiles:
+        """Give the rows to the chosen file; a share of them stays in files whose rows move."""
+        if choice.into is None:
+            return filled
+        into, sources = int(open_files[choice.into]), open_files[list(choice.sources)][-rows:]
+        if not len(sources):
+            filled.takes[into] += min(int(self._find_room(files)[into]), rows)
+            return filled
+        staying = max(int(rows * _STAYING_SHARE), 1)
+        filled.takes[sources] += staying
+        filled.takes[into] += rows - staying * len(sources)
+        filled.moves_to[sources] = into
+        return filled
+
+    def _find_room(self, files: SmallFiles) -> Integers:
+        """Return the rows for which each file has room."""
+        left = np.maximum(self.sizes.target - files.size - files.growth, 0)
+        room: Integers = np.floor(left / self.record_size.per_row).astype(np.int64)
+        return room
+
+    def _fill_in_order(self, files: SmallFiles, rows: int, cap: RewriteCap | None) -> Integers:
         """Return the rows that each file takes: files rewritten anyway first, then in their order.
 
         Each file is filled up to the target, including the growth by updates. Filling stops at the
         first file that would get too few rows to justify rewriting it.
         """
         order = np.argsort(files.rewritten > 0, kind="stable")
-        size, growth, rewritten = files.size[order], files.growth[order], files.rewritten[order]
-        left = np.maximum(self.sizes.target - size - growth, 0)
-        takes = _share_rows(np.floor(left / self.record_size.per_row).astype(np.int64), rows)
-        if self.rewrite_cap is not None:
-            worth = self.rewrite_cap.allows(rewritten, takes * self.record_size.per_row)
+        rewritten = files.rewritten[order]
+        takes = _share_rows(self._find_room(files)[order], rows)
+        if cap is not None:
+            worth = cap.allows(rewritten, takes * self.record_size.per_row)
             takes = np.where(np.logical_and.accumulate(worth | (takes == 0)), takes, 0)
         ordered = np.zeros(len(order), np.int64)
         ordered[order] = takes
@@ -230,9 +324,28 @@ def choose_rule(
                 because = "declared: footers report no bytes"
                 record = RecordSize(fixed=record.fixed, per_row=float(declared), because=because)
             weighs = record.rows < _ENOUGH_ROWS and declared == DEFAULT_RECORD_SIZE
-            return SteadyRule(sizes=sizes, record_size=record, needs_row_sizes=weighs)
+            return SteadyRule(
+                sizes=sizes, record_size=record, tiers=FileTiers(), needs_row_sizes=weighs
+            )
         case _:
             assert_never(mode)
+
+
+def restrict_moves(
+    rule: AssignmentRule, *, has_flink_writers: bool, has_record_index: bool
+) -> AssignmentRule:
+    """Return the rule for a table in whose file groups others rely on finding rows again.
+
+    ``has_flink_writers``: their state says where each key is, so rows must not move.
+    ``has_record_index``: it says so too, and is told of each row that moves.
+    """
+    if not isinstance(rule, SteadyRule) or rule.tiers is None:
+        return rule
+    if has_flink_writers:
+        return replace(rule, tiers=None)
+    if has_record_index:
+        return replace(rule, tiers=replace(rule.tiers, max_moved=_MAX_INDEXED_MOVES))
+    return rule
 
 
 def _share_rows(room: Integers, rows: int) -> Integers:

@@ -20,6 +20,7 @@ from reconciler.layout.sizing.assignment_rules import (
     SteadyRule,
     TableKind,
     choose_rule,
+    restrict_moves,
 )
 from reconciler.layout.sizing.candidates import find_table_kind
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes, measure_groups
@@ -119,12 +120,16 @@ def _simulate_inserts(
         is_merge_on_read=state.is_merge_on_read,
         has_record_index=RECORD_INDEX in state.metadata_partitions,
     )
-    rule = choose_rule(
-        files.assign,
-        sizes,
-        written,
-        footers=state.recent_writes.footers,
-        declared=files.record_size,
+    rule = restrict_moves(
+        choose_rule(
+            files.assign,
+            sizes,
+            written,
+            footers=state.recent_writes.footers,
+            declared=files.record_size,
+        ),
+        has_flink_writers=state.recent_writes.has_flink_writers,
+        has_record_index=RECORD_INDEX in state.metadata_partitions,
     )
     if insert.rows * _bytes_per_row(rule) > _MAX_FILES * sizes.target:
         return _skip_simulation(insert, "the rows would make more than a million files")

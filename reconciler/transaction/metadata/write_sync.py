@@ -37,8 +37,9 @@ class WriteChanges:
     """The files that a write adds and replaces.
 
     ``added``: partition path ("" of a table without partitions) -> its new base files, which are on
-    storage; ``logged``: its new log files. ``previous``: path of a new file -> the one that it
-    follows in its file group. ``replaced``: base files of file groups that the write replaces.
+    storage; ``logged``: its new log files. ``sources``: path of a new file -> the base files whose
+    rows it has, which may be of other file groups. ``replaced``: base files of file groups that the
+    write replaces.
     ``types``: Arrow types of all columns of the new files. ``rewritten_partitions``: those of which
     the new files hold all rows.
     ``replaced_groups``: replaced file groups without a base file among them; ``read_log_keys``
@@ -49,7 +50,7 @@ class WriteChanges:
 
     added: Mapping[str, Sequence[WrittenFile]]
     logged: Mapping[str, Sequence[WrittenLogFile]] = field(default_factory=dict)
-    previous: Mapping[str, SizedPath] = field(default_factory=dict)
+    sources: Mapping[str, Sequence[SizedPath]] = field(default_factory=dict)
     replaced: Sequence[SizedPath] = ()
     types: Mapping[str, Any] = field(default_factory=dict)
     rewritten_partitions: frozenset[str] = frozenset()
@@ -57,6 +58,16 @@ class WriteChanges:
     read_log_keys: Callable[[], Iterable[Any]] = tuple
     unknown_keys: str | None = None
     read_logged_deletions: Callable[[], Iterable[Any]] = tuple
+
+    @property
+    def needs_old_locations(self) -> bool:
+        """True if keys leave file groups with their rows, or with the group."""
+        moves = any(
+            _parse_location(source) != _parse_location(path)
+            for path, sources in self.sources.items()
+            for source, _size in sources
+        )
+        return moves or bool(self.replaced or self.replaced_groups)
 
 
 def prepare_write_sync(request: SyncRequest, changes: WriteChanges) -> SyncPlan:
@@ -69,8 +80,9 @@ def prepare_write_sync(request: SyncRequest, changes: WriteChanges) -> SyncPlan:
         return SyncPlan()
     completed = request.choose_time()
     table = request.open_table()
-    replaces = bool(changes.replaced or changes.replaced_groups)
-    index = open_record_index(storage, properties, timeline) if replaces else None
+    index = None
+    if changes.needs_old_locations:
+        index = open_record_index(storage, properties, timeline)
     moved = _MovedKeys(storage, changes, index)
     # the columns as they are under the lock: an index may have got more since the write began
     columns = find_indexed_columns(storage, properties, timeline)
@@ -119,23 +131,43 @@ class _MovedKeys:
     index: RecordIndex | None
 
     def read_new_keys(self, path: str, size: int) -> Iterator[Any]:
-        """Yield the keys of a new file that the previous one lacks."""
+        """Yield the keys of a new file that its file group did not have before."""
+        sources = self.changes.sources.get(path, ())
         keys = read_record_keys(self.storage, path, size)
-        before = self.changes.previous.get(path)
-        if before is not None:
-            keys = _exclude_keys(keys, read_record_keys(self.storage, *before))
-        yield from keys
+        yield from _exclude_keys(keys, self._read_source_keys(sources)) if sources else keys
+        for source in sources:
+            if _parse_location(source[0]) != _parse_location(path):
+                yield from self._read_moved_keys(source, (path, size))
+
+    def _read_source_keys(self, sources: Iterable[SizedPath]) -> Iterator[Any]:
+        return chain.from_iterable(read_record_keys(self.storage, *source) for source in sources)
+
+    def _read_moved_keys(self, source: SizedPath, into: SizedPath) -> Iterator[Any]:
+        """Yield the keys that come from the file of another group, if the index has them there.
+
+        An insert may have brought a key again; then the index has it where that row is.
+        """
+        moved = _select_common_keys(
+            read_record_keys(self.storage, *source), read_record_keys(self.storage, *into)
+        )
+        for keys in moved:
+            if self.index is None:
+                yield keys
+            else:
+                locations = {_parse_location(source[0])}
+                yield from select_keys_in(self.index, self.storage, keys, locations)
 
     def read_removed_keys(self) -> Iterator[Any]:
-        """Yield keys of previous files that the next one lacks, and of replaced file groups."""
+        """Yield keys of older files that the next one lacks, and of replaced file groups."""
         sizes = {
             f"{partition}/{file.name}" if partition else file.name: file.size
             for partition, files in self.changes.added.items()
             for file in files
         }
-        for path, before in self.changes.previous.items():
-            after = read_record_keys(self.storage, path, sizes[path])
-            yield from _exclude_keys(read_record_keys(self.storage, *before), after)
+        for path, sources in self.changes.sources.items():
+            if sources:
+                after = read_record_keys(self.storage, path, sizes[path])
+                yield from _exclude_keys(self._read_source_keys(sources), after)
         yield from self.changes.read_logged_deletions()
         for keys in self._read_replaced_keys():
             if self.index is None:
@@ -180,3 +212,13 @@ def _exclude_keys(batches: Iterable[Any], others: Iterable[Any]) -> Iterator[Any
     known = pa.chunked_array(list(others), pa.string())
     for keys in batches:
         yield keys.filter(pc.invert(pc.is_in(keys, value_set=known)))
+
+
+def _select_common_keys(batches: Iterable[Any], others: Iterable[Any]) -> Iterator[Any]:
+    """Yield the keys that are among the others. Memory: the others."""
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    known = pa.chunked_array(list(others), pa.string())
+    for keys in batches:
+        yield keys.filter(pc.is_in(keys, value_set=known))
