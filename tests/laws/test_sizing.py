@@ -27,6 +27,7 @@ from reconciler.layout.sizing.key_routing import (
     route_by_md5,
 )
 from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.layout.sizing.tiers import FileTiers
 from tests.selection import examples
 from tests.stream_assignment import (
     StreamAssigner,
@@ -56,8 +57,16 @@ records = st.builds(
     st.integers(0, 900),
     st.floats(0.5, 400),
 )
+tiers = st.one_of(
+    st.none(),
+    st.builds(
+        FileTiers,
+        free_bytes=st.integers(0, 50_000),
+        max_moved=st.one_of(st.none(), st.integers(0, 2_000)),
+    ),
+)
 rules = st.one_of(
-    st.builds(SteadyRule, sizes=sizes, record_size=records, rewrite_cap=caps),
+    st.builds(SteadyRule, sizes=sizes, record_size=records, tiers=tiers, rewrite_cap=caps),
     st.builds(
         HudiRule,
         sizes=sizes,
@@ -140,7 +149,9 @@ def test_no_file_of_a_steady_write_exceeds_the_target_by_15_percent(table, kind,
     is_filled = (found.inserts > 0) & (~found.is_new | (found.inserts > 1))
 
     assert (found.expected_size[is_filled] <= 1.15 * rule.sizes.target + 1).all()
-    is_old = is_filled & ~found.is_new
+    takes_rows = np.isin(np.arange(len(found)), [into for _, into in found.list_moves()])
+    assert (found.expected_size[takes_rows] <= 1.15 * rule.sizes.target + 1).all()
+    is_old = is_filled & ~found.is_new & ~takes_rows
     assert (found.expected_size[is_old] <= rule.sizes.target + 1).all()
 
 
@@ -151,7 +162,7 @@ def test_file_is_filled_only_within_the_rewrite_cap(table, kind, rule):
     found = assign_rows(groups, workload, kind, rule)
     old = found.group >= 0
     padded = np.flatnonzero(old & (found.inserts > 0))
-    if rule.rewrite_cap is None or kind == MergeOnRead(indexes_logs=True):
+    if rule.tiers or rule.rewrite_cap is None or kind == MergeOnRead(indexes_logs=True):
         return
     for at in padded.tolist():
         data = max(int(groups.base[found.group[at]]) - rule.record_size.fixed, 0)
@@ -238,6 +249,94 @@ def test_inserts_leave_at_most_one_small_file_besides_pinned_ones(rule, batches,
         free = [size for nth, size in enumerate(files.values()) if nth not in pinned]
         assert sum(size < rule.sizes.small for size in free) <= 1
         assert max(files.values()) <= 1.15 * rule.sizes.target + 1
+
+
+@LAW
+@given(tables(), kinds, rules)
+def test_old_rows_move_at_most_once_and_never_with_changes(table, kind, rule):
+    """From a file that gets new rows itself to another one, neither with updates in this write."""
+    groups, workload = table
+    found = assign_rows(groups, workload, kind, rule)
+    moves = found.list_moves()
+
+    assert not moves or (isinstance(rule, SteadyRule) and rule.tiers)
+    assert not {source for source, _ in moves} & {into for _, into in moves}
+    for source, into in moves:
+        assert found.inserts[source] > 0
+        assert not found.updates[[source, into]].any()
+        assert not found.appends[[source, into]].any()
+        assert found.partition[source] == found.partition[into]
+        for group in found.group[[source, into]].tolist():
+            assert group >= 0
+            assert groups.base[group] > 0
+            assert not groups.log_files[group] or kind == COW
+    whole = found.expected_size - found.size - np.rint(found.inserts * rule.record_size.per_row)
+    growth = np.zeros(len(groups) + 1, np.int64)
+    growth[workload.group] = workload.growth
+    changed = whole - growth[found.group] - found.is_new * rule.record_size.fixed
+    assert changed.sum() == 0
+
+
+def insert_batches(rule, batches):
+    """Insert batches of rows into an empty partition; yield its small files and bytes written."""
+    files, made = {}, 0
+    for rows in batches:
+        groups = make_groups({"p": files} if files else {})
+        found = assign_rows(groups, make_insert_workload({"p": rows}), COW, rule)
+        ids = groups.file_id.to_pylist()
+        for at, size in zip(found.group.tolist(), found.expected_size.tolist(), strict=True):
+            made += at < 0
+            files[ids[at] if at >= 0 else f"f{made:06}"] = size
+        assert max(files.values()) <= 1.15 * rule.sizes.target + 1
+        files = {name: size for name, size in files.items() if size < rule.sizes.small}
+        yield len(files), int(found.expected_size.sum())
+
+
+#: bytes of rows in a full file of the laws about batches
+FULL_FILE = 120_000
+
+
+def tiered(fixed, free):
+    return SteadyRule(
+        sizes=FileSizeLimits(target=FULL_FILE, small=100_000),
+        record_size=RecordSize(fixed=fixed, per_row=1.0, because=""),
+        tiers=FileTiers(free_bytes=free),
+    )
+
+
+@LAW
+@given(st.integers(60, 150_000), st.integers(0, 2_000), st.sampled_from([0, 1_000]))
+def test_equal_batches_write_each_row_as_often_as_the_cube_root_of_their_number(rows, fixed, free):
+    """And leave at most three small files; never more bytes than one file that takes each batch."""
+    batches = [rows] * min(max(2 * FULL_FILE // rows, 10), examples(120, many=4_000))
+    count, written = zip(*insert_batches(tiered(fixed, free), batches), strict=True)
+
+    assert max(count) <= 3
+    per_batch = sum(written) / len(batches)
+    cheap = free / 2  # files of so few bytes are rewritten each time
+    assert per_batch <= rows * ((6 * FULL_FILE / rows) ** (1 / 3) + 1) + 3 * fixed + cheap
+    plain = [
+        size
+        for _, size in insert_batches(
+            replace(tiered(fixed, free), tiers=None, rewrite_cap=None), batches
+        )
+    ]
+    assert sum(written) <= 1.1 * sum(plain) + FULL_FILE
+
+
+@LAW
+@given(st.lists(st.integers(60, 150_000), max_size=40), st.integers(0, 2_000))
+def test_batches_of_any_size_leave_at_most_three_small_files(batches, fixed):
+    """They write no more than if all had the size of the smallest, and one file more."""
+    count, written = [], []
+    for number, size in insert_batches(tiered(fixed, 0), batches):
+        count.append(number)
+        written.append(size)
+
+    assert max(count, default=0) <= 3
+    if batches:
+        often = (6 * FULL_FILE / min(batches)) ** (1 / 3) + 1
+        assert sum(written) <= often * sum(batches) + 3 * fixed * len(batches) + 2 * FULL_FILE
 
 
 keys = st.sets(st.text(min_size=1, max_size=12), min_size=1, max_size=300)
