@@ -20,7 +20,8 @@ class InsertReport:
 
     ``because``: how rows were distributed and the size assumed for one, or why nothing was
     simulated. ``total``: the sum over all ``partition_count`` partitions that get rows; None if
-    nothing was simulated. ``partitions``: the few with most rows.
+    nothing was simulated. ``partitions``: the few with most rows. ``brought``: bytes of the new
+    rows. ``written_per_byte``: bytes written for each of them, if inserts like this one go on.
     """
 
     rows: int
@@ -28,6 +29,8 @@ class InsertReport:
     partition_count: int = field(default=0, metadata={"name": "into"})
     total: InsertForecast | None = None
     partitions: tuple[InsertForecast, ...] = ()
+    brought: int | None = field(default=None, metadata={"optional": True})
+    written_per_byte: float | None = field(default=None, metadata={"optional": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,6 +133,8 @@ def _next_insert_lines(simulated: InsertReport, terminal: Terminal, *, full: boo
     where = f" in {many}" if any(part.partition for part in simulated.partitions) else ""
     yield from terminal.item(label, f"{rows}{where}: {_describe_outlook(simulated.total)}")
     yield from terminal.detail(simulated.because)
+    if line := _describe_bytes(simulated):
+        yield from terminal.detail(line)
     if simulated.partition_count <= 1:
         return
     shown = _select_shown(simulated.partitions, simulated.partition_count, full=full)
@@ -144,11 +146,31 @@ def _next_insert_lines(simulated: InsertReport, terminal: Terminal, *, full: boo
         yield from terminal.detail(f"… and {words.format_count(rest, 'more partition')}")
 
 
+def _describe_bytes(simulated: InsertReport) -> str:
+    """``writes 3.6 MiB for 1.2 MiB of rows; inserts like this one write 6.9 bytes per byte``."""
+    total = simulated.total
+    if total is None or total.written is None or not simulated.brought:
+        return ""
+    written = words.format_size(total.written)
+    line = f"writes {written} for {words.format_size(simulated.brought)} of new rows"
+    if simulated.written_per_byte is None:
+        return line
+    often = f"{simulated.written_per_byte:.1f}"
+    return f"{line}; inserts like this one write {often} bytes per byte until files are full"
+
+
 def _describe_outlook(outlook: InsertForecast) -> str:
     """``40 into 2 small files (then 1.0 MiB; 1.2 MiB rewritten), 5 into 1 new file (5 bytes)``."""
     parts = []
     if outlook.filled:
         again = f"; {words.format_size(outlook.rewritten)} rewritten" if outlook.rewritten else ""
+        if outlook.merged:
+            rows = (
+                "the rows of one join"
+                if outlook.merged == 1
+                else (f"the rows of {words.format_number(outlook.merged)} join")
+            )
+            again += f"; {rows} another file"
         into = words.format_count(outlook.filled, "small file")
         then = f"then {_format_range(outlook.filled_sizes)}{again}"
         parts.append(f"{words.format_number(outlook.filled_rows)} into {into} ({then})")

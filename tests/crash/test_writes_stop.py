@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from copy import copy
 from datetime import UTC
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from tests.crash.write_drill import (
     make_table,
     write_in_between,
 )
+from tests.moving_tables import MovingTable, make_row, move_soon
 from tests.selection import take_turn
 from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.write_runs import SCHEMA, make_rows
@@ -261,3 +263,41 @@ def test_markers_that_stay_after_a_completed_write_are_removed_by_the_next_run(t
     it.write(make_rows((4, "c", 2, "FOUR")))
     assert [] == list_leftovers(it)
     assert sorted([*AFTER[:3], (4, "c", 2, "FOUR")]) == it.read_rows()
+
+
+def test_wherever_a_write_that_moves_rows_stops_each_row_is_there_once(tmp_path, monkeypatch):
+    """All files are written again by it, two of them without their old rows."""
+    move_soon(monkeypatch)
+    table = MovingTable(tmp_path / "t")
+    for _ in range(3):
+        table.insert()
+    places = table.places()
+    record = []
+    calls_of = _copy_moving(table, tmp_path / "calls")
+    calls_of.insert(around=lambda s: record.append(RecordingStorage(s)) or record[-1])
+    after = calls_of.places()
+    assert places.keys() < after.keys()
+    assert any(after[key] != place for key, place in places.items())
+    assert [] == list_leftovers(calls_of)
+    for at, call in take_turn(enumerate(record[0].mutations, 1), of=9):
+        run = _copy_moving(table, tmp_path / f"{at}")
+        fault = StorageFault(at=at, mode="before")
+        with pytest.raises(Killed):
+            run.insert(around=lambda s, fault=fault: FaultyStorage(s, fault, Killed()))
+        found = run.places()
+        assert found == places or found.keys() == after.keys(), (at, call)
+        run.key = table.key
+        if found == places:
+            run.insert()
+        else:
+            run.write(make_rows(make_row(1, ts=3)))  # removes what the stopped one left
+        assert (after.keys(), []) == (run.places().keys(), list_leftovers(run)), (at, call)
+        shutil.rmtree(tmp_path / f"{at}")
+
+
+def _copy_moving(table, folder):
+    """Copy a table to another folder."""
+    shutil.copytree(Path(table.spec.path).parent, folder)
+    found = MovingTable(folder)
+    found.clock, found.count, found.key = copy(table.clock), table.count, table.key
+    return found

@@ -355,6 +355,8 @@ def insert_forecasts(partition: st.SearchStrategy[str | None]) -> st.SearchStrat
         new=counts,
         new_sizes=spans,
         small=counts,
+        merged=st.none() | counts,
+        written=st.none() | counts,
     )
 
 
@@ -400,6 +402,8 @@ file_sizes = st.builds(
         partition_count=counts,
         total=st.none() | insert_forecasts(st.none()),
         partitions=st.lists(insert_forecasts(texts), max_size=2).map(tuple),
+        brought=st.none() | counts,
+        written_per_byte=st.none() | st.floats(0, 1e6),
     ),
 )
 merging = st.fixed_dictionaries(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,11 +10,18 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.arrays import Integers
+from reconciler.arrays import Integers, Mask
 from reconciler.layout.sizing.assign import BucketAssignment, assign_rows, make_insert_workload
-from reconciler.layout.sizing.assignment_rules import AssignmentRule, MergeOnRead, TableKind
+from reconciler.layout.sizing.assignment_rules import (
+    AssignmentRule,
+    MergeOnRead,
+    SmallFiles,
+    TableKind,
+)
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 
+#: greatest number of equal inserts that are simulated one after the other
+_MAX_INSERTS: Final = 5_000
 _COUNTS: Final = ("rows", "filled", "filled_rows", "rewritten", "new", "small")
 
 
@@ -40,7 +48,9 @@ class InsertForecast:
     ``filled``: small files that take some of the rows. ``filled_rows``: the rows that they take.
     ``rewritten``: bytes of those files, 0 if rows are appended as log files. ``new``: new files for
     the remaining rows. ``filled_sizes``, ``new_sizes``: sizes afterwards, None without such files.
-    ``small``: number of all these files that are small afterwards.
+    ``small``: number of all these files that are small afterwards. ``merged``: files among the
+    filled ones whose old rows join another one; None if there are none. ``written``: bytes of all
+    these files afterwards, or of the log files that take the rows.
     """
 
     partition: str | None = field(default=None, metadata={"optional": True})
@@ -52,6 +62,8 @@ class InsertForecast:
     new: int
     new_sizes: SizeRange | None = field(metadata={"name": "newOf"})
     small: int
+    merged: int | None = field(default=None, metadata={"optional": True})
+    written: int | None = field(default=None, metadata={"optional": True})
 
 
 def sum_by_partition(recent: Sequence[Mapping[str, int]]) -> dict[str, int]:
@@ -100,10 +112,48 @@ def simulate_inserts(
     assigned = assign_rows(groups, workload, kind, rule, has_commits=has_commits)
     appends = isinstance(kind, MergeOnRead) and kind.indexes_logs
     return tuple(
-        _forecast_partition(
-            partition, assigned, assigned.insert_buckets(code), rule, appends=appends
-        )
+        _forecast_partition(partition, assigned, assigned.partition == code, rule, appends=appends)
         for code, partition in enumerate(workload.partitions)
+    )
+
+
+def estimate_amplification(rule: AssignmentRule, rows: int, *, appends: bool = False) -> float:
+    """Return the bytes written per byte of new rows, if equal inserts go on in one partition.
+
+    Of so many inserts that two files are filled, in a partition without files before, but of a few
+    thousand at most. ``appends``: rows are appended as log files, which are written once.
+    """
+    record, target = rule.record_size, rule.sizes.target
+    if appends or rows <= 0:
+        return 1.0
+    batch = rows * record.per_row
+    inserts = min(max(math.ceil(2 * target / batch), 1), _MAX_INSERTS)
+    size, written = np.zeros(0, np.int64), 0
+    for _ in range(inserts):
+        size = np.sort(size)
+        filled = rule.fill(_make_small_files(size, record.fixed), rows)
+        new = rule.split(rows - int(filled.takes.sum()))
+        data = np.maximum(size - record.fixed, 0)
+        moves = np.flatnonzero(filled.moves_to >= 0)
+        gained = np.rint(filled.takes * record.per_row).astype(np.int64)
+        np.add.at(gained, filled.moves_to[moves], data[moves])
+        gained[moves] -= data[moves]
+        size = size + gained
+        made = record.fixed + np.rint(new * record.per_row).astype(np.int64)
+        written += int(size[gained != 0].sum() + made.sum())
+        size = np.concatenate([size, made])
+        size = size[size < rule.sizes.small]
+    return round(written / (inserts * batch), 2)
+
+
+def _make_small_files(size: Integers, fixed: int) -> SmallFiles:
+    none = np.zeros(len(size), np.bool_)
+    return SmallFiles(
+        size=size,
+        growth=np.zeros_like(size),
+        rewritten=np.maximum(size - fixed, 0),
+        is_updated=none,
+        is_free=none,
     )
 
 
@@ -112,6 +162,8 @@ def combine_forecasts(forecasts: Sequence[InsertForecast]) -> InsertForecast:
     return InsertForecast(
         filled_sizes=_combine_ranges([forecast.filled_sizes for forecast in forecasts]),
         new_sizes=_combine_ranges([forecast.new_sizes for forecast in forecasts]),
+        merged=sum(forecast.merged or 0 for forecast in forecasts) or None,
+        written=sum(forecast.written or 0 for forecast in forecasts),
         **{name: sum(getattr(forecast, name) for forecast in forecasts) for name in _COUNTS},
     )
 
@@ -122,7 +174,7 @@ def _combine_ranges(ranges: Sequence[SizeRange | None]) -> SizeRange | None:
 
 
 def _forecast_partition(
-    partition: str, assigned: BucketAssignment, place: slice, rule: AssignmentRule, *, appends: bool
+    partition: str, assigned: BucketAssignment, place: Mask, rule: AssignmentRule, *, appends: bool
 ) -> InsertForecast:
     is_new, inserts = assigned.is_new[place], assigned.inserts[place]
     expected = assigned.expected_size[place]
@@ -136,6 +188,10 @@ def _forecast_partition(
         new=int(np.count_nonzero(is_new)),
         new_sizes=_size_range(expected[is_new]),
         small=int(np.count_nonzero(expected < rule.sizes.small)),
+        merged=sum(bool(place[source]) for source, _into in assigned.list_moves()) or None,
+        written=round(int(inserts.sum()) * rule.record_size.per_row)
+        if appends
+        else int(expected.sum()),
     )
 
 

@@ -29,6 +29,7 @@ from reconciler.layout.sizing.simulate_inserts import (
     NextInsert,
     apportion_rows,
     combine_forecasts,
+    estimate_amplification,
     simulate_inserts,
     sum_by_partition,
 )
@@ -147,6 +148,10 @@ def _simulate_inserts(
         partition_count=len(forecasts),
         total=combine_forecasts(forecasts),
         partitions=tuple(largest),
+        brought=round(insert.rows * _bytes_per_row(rule)),
+        written_per_byte=estimate_amplification(
+            rule, largest[0].rows, appends=isinstance(kind, MergeOnRead) and kind.indexes_logs
+        ),
     )
 
 

@@ -183,6 +183,7 @@ def test_the_schema_is_closed_and_described():
     optional |= {"costs", "storagePerGbMonth", "scanPerTb", "rewritePerTb", "freedPerMonth"}
     optional |= {"rewriteOnce", "addedPerMonth", "deletedPerMonth", "queries", "paysBackDays"}
     optional |= {"runsPerDay", "perDayBefore", "perDayAfter", "newestWrite"}
+    optional |= {"merged", "written", "brought", "writtenPerByte"}
     for node in objects(SCHEMA):
         names, required = set(node["properties"]), set(node["required"])
         assert names - optional <= required <= names

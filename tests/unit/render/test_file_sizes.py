@@ -56,6 +56,9 @@ OUTLOOK = InsertForecast(
 )
 
 
+MERGED = replace(OUTLOOK, merged=2, written=212 * MIB)
+
+
 def report(state=STATE, small_partitions=2, next_insert=None):
     return FileSizeReport(
         target=120 * MIB,
@@ -148,6 +151,26 @@ def test_the_next_rows_go_into_small_files_and_new_ones():
         "      90.0 MiB to 120.0 MiB; 80.0 MiB rewritten), 100 into 1 new file (2.0 MiB);",
         "      2 of these files would still be small",
         "      all of them into dt=1",
+    ]
+
+
+def test_bytes_written_are_compared_with_those_of_the_new_rows():
+    simulated = InsertReport(
+        rows=1_000,
+        because="all of them into dt=1",
+        partition_count=1,
+        total=MERGED,
+        brought=20 * MIB,
+        written_per_byte=3.456,
+    )
+
+    assert shown(report(next_insert=simulated))[-6:] == [
+        "  = next insert  1 000 rows in 1 partition: 900 into 2 small files (then",
+        "      90.0 MiB to 120.0 MiB; 80.0 MiB rewritten; the rows of 2 join another",
+        "      file), 100 into 1 new file (2.0 MiB); 2 of these files would still be small",
+        "      all of them into dt=1",
+        "      writes 212.0 MiB for 20.0 MiB of new rows; inserts like this one write",
+        "        3.5 bytes per byte until files are full",
     ]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from reconciler.layout.sizing.assign import assign_rows, make_insert_workload
 from reconciler.layout.sizing.assignment_rules import (
     CopyOnWrite,
     FileSizeLimits,
@@ -15,6 +18,7 @@ from reconciler.layout.sizing.simulate_inserts import (
     SizeRange,
     apportion_rows,
     combine_forecasts,
+    estimate_amplification,
     simulate_inserts,
     sum_by_partition,
 )
@@ -25,6 +29,7 @@ from reconciler.layout.sizing.size_report import (
     PartitionSmallFiles,
     measure_file_sizes,
 )
+from reconciler.layout.sizing.tiers import MIB, FileTiers
 from reconciler.units import MAX_SIZE
 from tests.unit.layout.sizing.file_groups import make_groups
 
@@ -133,6 +138,7 @@ def test_next_rows_fill_small_files_and_create_new_ones():
             new=1,
             new_sizes=SizeRange(least=1_300, most=1_300),
             small=0,
+            written=2_580,
         ),
         InsertForecast(
             partition="q",
@@ -144,6 +150,7 @@ def test_next_rows_fill_small_files_and_create_new_ones():
             new=1,
             new_sizes=SizeRange(least=180, most=180),
             small=1,
+            written=180,
         ),
     ) == simulate_inserts(groups, {"p": 200, "q": 10}, CopyOnWrite(), STEADY)
 
@@ -163,6 +170,7 @@ def test_forecasts_of_partitions_are_combined():
             new=2,
             new_sizes=SizeRange(least=180, most=1_300),
             small=1,
+            written=2_760,
         )
         == found
     )
@@ -194,3 +202,47 @@ def test_appended_rows_rewrite_nothing():
 
     assert [0] == rewritten(MergeOnRead(indexes_logs=True))
     assert [500] == rewritten(MergeOnRead()) == rewritten(CopyOnWrite())
+
+
+TIERED = SteadyRule(
+    sizes=FileSizeLimits(target=120 * MIB, small=100 * MIB),
+    record_size=RecordSize(fixed=440_000, per_row=100.0, because=""),
+    tiers=FileTiers(),
+)
+
+
+def test_a_forecast_counts_files_whose_rows_join_another_one():
+    groups = make_groups({"p": {"a": 5 * MIB, "b": 5 * MIB, "c": 5 * MIB}})
+    (found,) = simulate_inserts(groups, {"p": 4 * MIB // 100}, CopyOnWrite(), TIERED)
+
+    assert (3, 2, 0) == (found.filled, found.merged, found.new)
+    assert 4 * MIB // 100 == found.filled_rows
+    assert 15 * MIB == found.rewritten
+    assert found.written == pytest.approx(19 * MIB, abs=8)
+
+
+@pytest.mark.parametrize(
+    ("kib", "expected"), [(50, 27.9), (256, 11.3), (1024, 6.8), (4096, 3.9), (16384, 2.3)]
+)
+def test_small_batches_are_written_as_often_as_the_cube_root_of_their_number(kib, expected):
+    """As the table in docs/writing.md says."""
+    rows = kib * 1024 // 100
+
+    assert estimate_amplification(TIERED, rows) == pytest.approx(expected, abs=0.1)
+    assert 1.0 == estimate_amplification(TIERED, rows, appends=True)
+
+
+def test_amplification_is_that_of_inserts_one_after_the_other():
+    rows, files, written, made = 40_000, {}, 0, 0
+    for _ in range(63):
+        groups = make_groups({"p": files} if files else {})
+        workload = make_insert_workload({"p": rows})
+        found = assign_rows(groups, workload, CopyOnWrite(), TIERED)
+        ids = groups.file_id.to_pylist()
+        for at, size in zip(found.group.tolist(), found.expected_size.tolist(), strict=True):
+            made += at < 0
+            files[ids[at] if at >= 0 else f"f{made:03}"] = size
+        written += int(found.expected_size.sum())
+
+    expected = written / (63 * rows * 100)
+    assert estimate_amplification(TIERED, rows) == pytest.approx(expected, abs=0.05)
