@@ -165,9 +165,9 @@ def test_bytes_written_are_compared_with_those_of_the_new_rows():
     )
 
     assert shown(report(next_insert=simulated))[-6:] == [
-        "  = next insert  1 000 rows in 1 partition: 900 into 2 small files (then",
-        "      90.0 MiB to 120.0 MiB; 80.0 MiB rewritten; the rows of 2 join another",
-        "      file), 100 into 1 new file (2.0 MiB); 2 of these files would still be small",
+        "  = next insert  1 000 rows: 900 into 2 small files (then 90.0 MiB to 120.0 MiB;",
+        "      80.0 MiB rewritten; the rows of 2 join another file), 100 into 1 new file",
+        "      (2.0 MiB); 2 of these files would still be small",
         "      all of them into dt=1",
         "      writes 212.0 MiB for 20.0 MiB of new rows; inserts like this one write",
         "        3.5 bytes per byte until files are full",
