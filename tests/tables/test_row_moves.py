@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+import reconciler
+from reconciler import runtime
 from reconciler.errors import BusyError
+from reconciler.executor.deletion import LocalDeleter
 from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.plans.model import ClusterStep
+from reconciler.rewrite.local import LocalRewriter
 from reconciler.storage.open import open_storage
 from reconciler.transaction.metadata.rewrite_sync import find_listing_differences
 from reconciler.writer.request import WriteMode
+from tests.applying import admit_and_apply
+from tests.crash.drill import NOW, process
 from tests.moving_tables import BATCH, MovingTable, make_row, move_soon
 from tests.record_indexes import add_record_index, find_places, read_indexed_places
 from tests.selection import long
@@ -150,3 +157,30 @@ def test_a_write_gives_up_if_another_one_has_changed_rows_that_it_moves(tmp_path
     with pytest.raises(BusyError, match="has written to its file group"):
         table.insert(around=Between)
     assert {*range(1, 3 * BATCH + 1)} == set(table.places())
+
+
+def test_a_plan_with_files_packs_what_a_quiet_partition_keeps(tmp_path):
+    """One small file of the rows that are left stays; the full one is not touched."""
+    table = MovingTable(tmp_path / "t")
+    for _ in range(6):
+        table.insert()
+    before = {path: len(rows) for path, rows in table.read_slices().items()}
+    full = max(before, key=before.get)
+    plan = reconciler.plan([table.spec], now=NOW)
+    result = admit_and_apply(
+        plan,
+        open_storage=lambda ref, _options=None: open_storage(ref),
+        deleter=LocalDeleter(open_storage),
+        rewriter=LocalRewriter(open_storage),
+        clock=table.clock,
+        new_token=runtime.new_token,
+        process=process(99),
+        now=NOW,
+    )
+
+    assert [ClusterStep] == [type(step) for step in plan.tables[0].steps]
+    assert "completed" in str(result.tables[0])
+    after = {path: len(rows) for path, rows in table.read_slices().items()}
+    assert (3, 2) == (len(before), len(after))
+    assert full in after
+    assert [*range(1, 6 * BATCH + 1)] == sorted(table.places())
