@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import count
+from itertools import count, zip_longest
 
 import numpy as np
 import pyarrow as pa
@@ -277,12 +277,22 @@ def test_old_rows_move_at_most_once_and_never_with_changes(table, kind, rule):
     assert changed.sum() == 0
 
 
-def insert_batches(rule, batches):
-    """Insert batches of rows into an empty partition; yield its small files and bytes written."""
+def insert_batches(rule, batches, updates=()):
+    """Insert batches of rows into an empty partition; yield its small files and bytes written.
+
+    ``updates``: for each batch, numbers of the small files that it updates, too.
+    """
     files, made = {}, 0
-    for rows in batches:
+    for rows, updated in zip_longest(batches, updates, fillvalue=()):
         groups = make_groups({"p": files} if files else {})
-        found = assign_rows(groups, make_insert_workload({"p": rows}), COW, rule)
+        group = np.array(sorted(number for number in updated if number < len(files)), np.int64)
+        workload = replace(
+            make_insert_workload({"p": rows}),
+            group=group,
+            updates=np.ones_like(group),
+            growth=np.zeros_like(group),
+        )
+        found = assign_rows(groups, workload, COW, rule)
         ids = groups.file_id.to_pylist()
         for at, size in zip(found.group.tolist(), found.expected_size.tolist(), strict=True):
             made += at < 0
@@ -308,7 +318,7 @@ def tiered(fixed, free):
 @given(st.integers(60, 150_000), st.integers(0, 2_000), st.sampled_from([0, 1_000]))
 def test_equal_batches_write_each_row_as_often_as_the_cube_root_of_their_number(rows, fixed, free):
     """And leave at most three small files; never more bytes than one file that takes each batch."""
-    batches = [rows] * min(max(2 * FULL_FILE // rows, 10), examples(120, many=4_000))
+    batches = [rows] * min(max(2 * FULL_FILE // rows, 10), examples(120, many=1_000))
     count, written = zip(*insert_batches(tiered(fixed, free), batches), strict=True)
 
     assert max(count) <= 3
@@ -322,6 +332,18 @@ def test_equal_batches_write_each_row_as_often_as_the_cube_root_of_their_number(
         )
     ]
     assert sum(written) <= 1.1 * sum(plain) + FULL_FILE
+
+
+@LAW
+@given(
+    st.lists(
+        st.tuples(st.integers(60, 150_000), st.sets(st.integers(0, 2), max_size=2)), max_size=40
+    )
+)
+def test_upserts_leave_at_most_three_small_files(batches):
+    rows, updates = [one for one, _ in batches], [one for _, one in batches]
+
+    assert all(number <= 3 for number, _ in insert_batches(tiered(0, 0), rows, updates))
 
 
 @LAW
