@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from reconciler.errors import ReconcilerError
+from reconciler.layout.sizing.key_routing import hash_record_keys
 from reconciler.layout.sizing.tiers import FileTiers
 from reconciler.writer import bucket, stages
 from tests.unit.writer.ledger import Ledger, few_a_file, row, wide
@@ -52,6 +54,23 @@ def test_rows_of_small_files_become_one_file(tmp_path, count, operation):
     assert all(file.previous_name for file in done.files)
     assert all(file.file.rows for file in done.files)
     assert all(file.file.rows == file.stat["numWrites"] for file in done.files)
+
+
+def test_a_file_whose_share_of_the_batch_goes_elsewhere_has_no_rows(tmp_path):
+    """Keys of one bin of the hash range stay together. Later writes fill the empty file."""
+    ids = np.arange(10_000, 20_000)
+    bins = hash_record_keys(pa.array(map(str, ids))) >> np.uint64(52)
+    _, first, counts = np.unique(bins, return_index=True, return_counts=True)
+    two = ids[bins == bins[first[counts > 1][0]]][:2].tolist()
+    table = make_table(tmp_path, 2, 2, 2)
+    done = table.insert(*(row(key, name=wide(key)) for key in two))
+
+    assert [0, 2, 6] == sorted(file.file.rows for file in done.files)
+    assert 8 == table.rows().total()
+    for first_key in (500, 600):
+        table.upsert(*rows(2, first_key))
+    assert 12 == table.rows().total()
+    assert 3 == len(table.files)
 
 
 def test_rows_that_move_keep_their_meta_columns_and_order(tmp_path):
