@@ -9,6 +9,7 @@ from functools import partial
 import pyarrow as pa
 
 import reconciler
+from reconciler.file_slices.base_file.meta_columns import META_COLUMNS
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions, read_slice
 from reconciler.hudi.files.names import BaseName
 from reconciler.layout.sizing import assignment_rules
@@ -17,7 +18,7 @@ from reconciler.reader.model import ReadRequest
 from reconciler.reader.open_scan import open_scan
 from reconciler.storage.open import open_storage
 from reconciler.writer.request import WriteMode
-from tests.write_runs import WriteRuns, make_rows
+from tests.write_runs import SCHEMA, WriteRuns, make_rows
 
 SPEC = """\
 apiVersion: reconciler/v1
@@ -76,7 +77,7 @@ class MovingTable(WriteRuns):
     def places(self):
         """Return the file id of each key's row; fails if a key has several rows."""
         found = {}
-        for path, rows in self.read_slices().items():
+        for path, rows in self.read_slices("_hoodie_file_name").items():
             for row in rows:
                 assert row["id"] not in found
                 assert row["_hoodie_file_name"] == path.rpartition("/")[2]
@@ -85,14 +86,18 @@ class MovingTable(WriteRuns):
 
     def read_rows_by_key(self):
         """Return all rows with their meta columns, by key."""
-        return {row["id"]: row for rows in self.read_slices().values() for row in rows}
+        slices = self.read_slices(*META_COLUMNS, *SCHEMA.names).values()
+        return {row["id"]: row for rows in slices for row in rows}
 
-    def read_slices(self, **asked):
-        """Return the rows of each base file that a reader sees, by its path."""
+    def read_slices(self, *columns, **asked):
+        """Return the ids and other columns of each base file that a reader sees, by its path."""
         storage = open_storage(self.spec.path)
         scan = open_scan(storage, ReadRequest(**asked), is_checked=True)
         options = SliceReadOptions(
-            rules=scan.rules, schema=scan.table_schema, committed=scan.committed
+            rules=scan.rules,
+            schema=scan.table_schema,
+            committed=scan.committed,
+            columns=tuple(dict.fromkeys(("_hoodie_commit_time", "id", *columns))),
         )
         found = {}
         for one in scan.slices.to_pylist():

@@ -279,7 +279,7 @@ def test_wherever_a_write_that_moves_rows_stops_each_row_is_there_once(tmp_path,
     assert places.keys() < after.keys()
     assert any(after[key] != place for key, place in places.items())
     assert [] == list_leftovers(calls_of)
-    for at, call in take_turn(enumerate(record[0].mutations, 1), of=9):
+    for at, call in take_turn(enumerate(record[0].mutations, 1), of=20):
         run = _copy_moving(table, tmp_path / f"{at}")
         fault = StorageFault(at=at, mode="before")
         with pytest.raises(Killed):

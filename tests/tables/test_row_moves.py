@@ -32,7 +32,7 @@ def moves(monkeypatch):
     ("version", "kind"),
     [
         (9, "COPY_ON_WRITE"),
-        (6, "MERGE_ON_READ"),
+        long(6, "MERGE_ON_READ"),
         long(6, "COPY_ON_WRITE"),
         long(9, "MERGE_ON_READ"),
     ],
@@ -64,6 +64,7 @@ def test_rows_move_and_every_read_finds_each_of_them_once(tmp_path, version, kin
             assert expected == table.keys(kind="incremental", **bound)
 
 
+@pytest.mark.long
 def test_statistics_count_new_rows_as_inserts_and_moved_ones_as_written(tmp_path):
     table = MovingTable(tmp_path / "t")
     table.insert()
@@ -112,6 +113,7 @@ def test_a_row_that_moves_does_not_hide_a_later_one_of_its_key(tmp_path):
         assert indexed[str(key)] == found[str(key)]
 
 
+@pytest.mark.long
 def test_an_upsert_moves_rows_of_files_that_it_does_not_change(tmp_path):
     """Files with changes take the new rows instead, because they are rewritten anyway."""
     table = MovingTable(tmp_path / "t")
@@ -129,6 +131,7 @@ def test_an_upsert_moves_rows_of_files_that_it_does_not_change(tmp_path):
     assert any(places[key] != place for key, place in after.items())
 
 
+@pytest.mark.long
 def test_a_flink_job_finds_its_rows_where_they_were(tmp_path):
     table = MovingTable(tmp_path / "t")
     for _ in range(3):
@@ -140,6 +143,7 @@ def test_a_flink_job_finds_its_rows_where_they_were(tmp_path):
     assert before == {key: table.places()[key] for key in before}
 
 
+@pytest.mark.long
 def test_a_write_gives_up_if_another_one_has_changed_rows_that_it_moves(tmp_path):
     table = MovingTable(tmp_path / "t")
     for _ in range(3):
@@ -159,6 +163,7 @@ def test_a_write_gives_up_if_another_one_has_changed_rows_that_it_moves(tmp_path
     assert {*range(1, 3 * BATCH + 1)} == set(table.places())
 
 
+@pytest.mark.long
 def test_a_plan_with_files_packs_what_a_quiet_partition_keeps(tmp_path):
     """One small file of the rows that are left stays; the full one is not touched."""
     table = MovingTable(tmp_path / "t")

@@ -12,6 +12,7 @@ from reconciler.errors import ReconcilerError
 from reconciler.layout.sizing.key_routing import hash_record_keys
 from reconciler.layout.sizing.tiers import FileTiers
 from reconciler.writer import bucket, stages
+from tests.selection import long
 from tests.unit.writer.ledger import Ledger, few_a_file, row, wide
 
 RULE = few_a_file(60, tiers=FileTiers(free_bytes=0))
@@ -38,8 +39,10 @@ def places(table):
     }
 
 
-@pytest.mark.parametrize("count", [12, 2, 1])
-@pytest.mark.parametrize("operation", ["insert", "upsert"])
+@pytest.mark.parametrize(
+    ("operation", "count"),
+    [("insert", 12), ("upsert", 2), ("insert", 1), long("upsert", 12), long("upsert", 1)],
+)
 def test_rows_of_small_files_become_one_file(tmp_path, count, operation):
     """Also if there are fewer new rows than files; every row is there once."""
     table = make_table(tmp_path, count, count, count)
