@@ -53,7 +53,9 @@ def command(distributions, tmp_path_factory):
     python = folder / "bin" / "python"
     [wheel] = distributions.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index"]
-    subprocess.run([*pip, "--no-deps", wheel], check=True)
+    # else pip finds the project there, and installs nothing
+    outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run([*pip, "--no-deps", wheel], check=True, env=outside)
     [packages] = folder.glob("lib/python*/site-packages")
     # a path of a .pth file is not searched for further .pth files, so the project stays outside
     (packages / "dependencies.pth").write_text(f"{Path(typer.__file__).parents[1]}\n")

