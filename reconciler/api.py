@@ -4,7 +4,7 @@ import reconciler
 
 specs = reconciler.load_specs("specs/")
 plan = reconciler.plan(specs)
-result = reconciler.apply(plan, spark=session)
+result = reconciler.apply(plan)  # spark=session: on its workers
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def explain(spec: TableSpec, name: str, *, now: datetime | None = None) -> Searc
 def apply(
     plan: Plan,
     *,
-    spark: SparkSession,
+    spark: SparkSession | None = None,
     now: datetime | None = None,
     specs: Iterable[TableSpec] | None = None,
     digest: str | None = None,
@@ -254,27 +254,31 @@ def apply(
 ) -> ApplyResult:
     """Execute a reviewed plan, and nothing beyond it. Steps that no longer hold are skipped.
 
+    ``spark``: the session whose workers do the work; without one, threads of this process do.
     ``specs``: the current ones; a table whose spec or path changed since the review is skipped.
     ``digest``: raise StaleError unless the plan has it. ``parallelism``: tables to apply in
     parallel. Errors of a table are in its result; ``ApplyResult.exit_code`` is the command's.
     """
+    from reconciler.executor import plan_executors  # noqa: PLC0415
     from reconciler.executor.gate import admit_plan, get_waiver_time  # noqa: PLC0415
     from reconciler.executor.run import apply_plan  # noqa: PLC0415
     from reconciler.executor.session import ApplyContext  # noqa: PLC0415
-    from reconciler.executor.spark import SparkFileDeleter  # noqa: PLC0415
-    from reconciler.executor.workers import set_up_executors  # noqa: PLC0415
-    from reconciler.index.spark import SparkIndexBuilder  # noqa: PLC0415
-    from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415
 
     clock = runtime.SystemClock()
     waiver_time = get_waiver_time(now, clock)
     admitted = admit_plan(plan, specs=specs, expected_digest=digest, now=waiver_time)
-    set_up_executors(spark, admitted.working_tables)
+    if spark is None:
+        cores = runtime.count_cores()
+        opened = plan_executors.make_local_executors(
+            runtime.open_storage, cores=cores, parallelism=parallelism
+        )
+    else:
+        opened = plan_executors.make_session_executors(spark, admitted.working_tables)
     context = ApplyContext(
         open_storage=runtime.open_storage,
-        deleter=SparkFileDeleter(spark),
-        rewriter=SparkRewriter(spark),
-        builder=SparkIndexBuilder(spark),
+        deleter=opened.deleter,
+        rewriter=opened.rewriter,
+        builder=opened.builder,
         clock=clock,
         new_token=runtime.new_token,
         process=runtime.current_process(),

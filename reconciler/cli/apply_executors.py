@@ -15,7 +15,8 @@ from reconciler.cli.options import Executor, SparkSettings
 from reconciler.cli.spark import open_spark_session
 from reconciler.cli.spark_start import StartingSession, start_spark_session
 from reconciler.cli.terminal import log_message
-from reconciler.executor.deletion import DELETED_HERE, DeletionOutcome, FileDeleter, LocalDeleter
+from reconciler.executor.deletion import DELETED_HERE, DeletionOutcome, FileDeleter
+from reconciler.executor.plan_executors import make_local_executors
 from reconciler.executor.work_size import WorkSize, measure_work
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.index.build import MIN_FILES_FOR_JOB
@@ -31,7 +32,6 @@ from reconciler.plans.model import (
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.render import words
-from reconciler.rewrite.local import LocalRewriter, MemoryLimits
 from reconciler.rewrite.model import (
     CompactedSlice,
     RewriteGroup,
@@ -40,7 +40,6 @@ from reconciler.rewrite.model import (
     RewrittenGroup,
     SliceToCompact,
 )
-from reconciler.rewrite.sorting import SORT_BYTES
 from reconciler.storage.api import Advance, StorageRef
 
 if TYPE_CHECKING:
@@ -56,10 +55,6 @@ _STEPS_WITHOUT_WORKERS: Final = (
 )
 #: requests for deletions that this process sends in the time that Spark takes to start
 MOST_REQUESTS_HERE: Final = 10_000
-#: threads that rewrite at a time, and bytes that all of them together sort in memory
-_MOST_THREADS: Final = 8
-_SORT_BYTES: Final = 1 << 30
-_LEAST_SORT_BYTES: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,17 +181,13 @@ class _GrowingRewriter:
 
 
 def _open_local(parallelism: int, check_stop: Callable[[], None]) -> Executors:
-    threads = max(1, min(_MOST_THREADS, runtime.count_cores()) // parallelism)
-    most = max(_LEAST_SORT_BYTES, _SORT_BYTES // (2 * threads * parallelism))
-    return Executors(
-        executor=LocalDeleter(runtime.open_storage, None, check_stop),
-        rewriter=LocalRewriter(
-            runtime.open_storage,
-            MemoryLimits(sort_bytes=min(SORT_BYTES, most)),
-            threads=threads,
-            check_stop=check_stop,
-        ),
+    local = make_local_executors(
+        runtime.open_storage,
+        cores=runtime.count_cores(),
+        parallelism=parallelism,
+        check_stop=check_stop,
     )
+    return Executors(executor=local.deleter, rewriter=local.rewriter)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import reconciler
 from reconciler.cli import apply_executors, executor_choice, run_apply, spark_start
 from reconciler.cli.environment import find_spark_options
 from reconciler.cli.options import Executor, SparkOptions, SparkSettings
@@ -79,6 +80,16 @@ def test_a_small_clustering_needs_no_java_and_is_sized_in_the_line(capsys):
     (table,) = json.loads(said.out)["tables"]
     assert ["cluster"] == [outcome["kind"] for outcome in table["outcomes"]]
     assert " to rewrite, below 256.0 MiB; --executor spark to use Spark\n" in said.err
+
+
+@pytest.mark.usefixtures("orders")
+def test_the_python_api_needs_no_session():
+    Path("orders.yaml").write_text(HEAD + CLEANING + CLUSTERING)
+    specs = reconciler.load_specs("orders.yaml")
+    result = reconciler.apply(reconciler.plan(specs))
+
+    assert ["cluster", "clean"] == [outcome.kind for outcome in result.tables[0].outcomes]
+    assert 0 == result.exit_code
 
 
 @pytest.mark.usefixtures("orders", "no_spark")
