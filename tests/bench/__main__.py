@@ -1,0 +1,132 @@
+"""Run the benches side by side with their peers, and write ``docs/performance.md``.
+
+python -m tests.bench                     every job at full size, three turns each; hours
+python -m tests.bench --quick             small sizes, one turn; prints and writes no page
+python -m tests.bench inserts upserts     some jobs
+python -m tests.bench --list              the names of the jobs
+
+A job's figures are saved when it ends, in ``.bench/figures``: a run that was stopped goes on with
+the jobs that are missing, and ``--fresh`` measures all of them again. Peers come from their
+registries: Delta and Iceberg by Spark's packages, Hudi by Ivy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.bench.jobs import MODULES, ROOT, Job, Run, load_job
+from tests.bench.machine import Machine, read_machine
+from tests.bench.performance_page import render_page
+from tests.bench.ratio_table import print_table
+from tests.bench.saved_results import JobResult, load_result, save_result
+
+PAGE = ROOT / "docs" / "performance.md"
+
+
+def run_job(job: Job, run: Run, machine: Machine) -> JobResult:
+    """Measure one job; a failure becomes part of the result."""
+    print(f"{job.name}: {job.title}", file=sys.stderr, flush=True)
+    date, begun, load = datetime.now(UTC).isoformat(), time.monotonic(), os.getloadavg()[0]
+    failure = None
+    figures = []
+    try:
+        figures += job.measure(run)
+    except (SystemExit, Exception) as error:  # noqa: BLE001
+        traceback.print_exc()
+        failure = f"{type(error).__name__}: {error}"
+    return JobResult(
+        job=job.name,
+        date=date,
+        seconds=time.monotonic() - begun,
+        turns=run.turns,
+        load=(load, os.getloadavg()[0]),
+        machine=machine,
+        log=run.log,
+        figures=tuple(figures),
+        failure=failure,
+    )
+
+
+def saved_or_run(job: Job, arguments: argparse.Namespace, machine: Machine) -> JobResult:
+    """Return the saved result of a job unless it failed or is not wanted; else run it."""
+    results = result_folder(arguments)
+    saved = None if arguments.fresh else load_result(results, job.name)
+    turns = arguments.turns or (1 if arguments.quick else 3)
+    if saved is not None and saved.failure is None and saved.turns >= turns:
+        print(
+            f"{job.name}: kept from {saved.date[:16]}, {saved.machine.versions['reconciler']} "
+            "(--fresh measures it again)",
+            file=sys.stderr,
+        )
+        return saved
+    result = run_job(
+        job, Run(turns=turns, is_quick=arguments.quick, folder=arguments.keep), machine
+    )
+    save_result(results, result)
+    return result
+
+
+def result_folder(arguments: argparse.Namespace) -> Path:
+    """Return the folder of results: quick ones are apart."""
+    folder: Path = arguments.keep / ("figures-quick" if arguments.quick else "figures")
+    return folder
+
+
+def write_page(arguments: argparse.Namespace) -> None:
+    """Write the page from all saved results, those of earlier runs too."""
+    jobs = [load_job(name) for name in MODULES]
+    found = [load_result(result_folder(arguments), job.name) for job in jobs]
+    PAGE.write_text(render_page(jobs, [result for result in found if result is not None]))
+    print(f"wrote {PAGE}")
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("jobs", nargs="*", metavar="JOB", help="names of jobs; all by default")
+    parser.add_argument("--quick", action="store_true", help="small sizes, one turn, no page")
+    parser.add_argument("--turns", type=int, help="3 by default, or 1 with --quick")
+    parser.add_argument("--fresh", action="store_true", help="measure again what is saved")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        default=ROOT / ".bench",
+        metavar="FOLDER",
+        help="folder of tables and figures",
+    )
+    parser.add_argument("--list", action="store_true", help="list the jobs")
+    arguments = parser.parse_args()
+    arguments.keep = arguments.keep.resolve()
+    if unknown := set(arguments.jobs) - set(MODULES):
+        parser.error(
+            f"no job is named {', '.join(sorted(unknown))}: there are {', '.join(MODULES)}"
+        )
+    return arguments
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    jobs = [load_job(name) for name in MODULES if not arguments.jobs or name in arguments.jobs]
+    if arguments.list:
+        print("\n".join(f"{job.name:12} {job.title}" for job in jobs))
+        return 0
+    machine = read_machine(arguments.keep)
+    results = [(job, saved_or_run(job, arguments, machine)) for job in jobs]
+    run = Run(is_quick=arguments.quick)
+    is_met = print_table([(job, run, result.figures) for job, result in results])
+    for _, result in results:
+        print("\n".join(filter(None, [result.failure, *result.log.notes])), end="")
+    if not arguments.quick:
+        write_page(arguments)
+    return int(not is_met or any(result.failure for _, result in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

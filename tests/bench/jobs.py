@@ -1,0 +1,136 @@
+"""Jobs of ``python -m tests.bench``: what each measures, and how its systems take turns.
+
+A bench becomes a job by a constant of its module:
+
+    JOB = Job(
+        name="upserts",
+        title="Upserts of 5 % of the rows, at random",
+        does="Each system upserts the same Parquet file into its own table of the same rows.",
+        measure=measure,           # (run: Run) -> figures
+        goals=goals,               # (run: Run) -> goals, whose ``what`` figures have
+    )
+
+and by its line in ``MODULES``. ``run_alone(JOB)`` is a ``main`` for such a module.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+import psutil
+
+from tests.bench.figures import Figure, Goal, Measure, collect_figures, is_ours
+
+ROOT: Final = Path(__file__).parents[2]
+#: module of every job, in the order of a run: short ones first
+MODULES: Final[Mapping[str, str]] = {}
+#: seconds that other processes are watched before a turn
+_WATCHED_S: Final = 1.0
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class RunLog:
+    """What a job's run has to say beside its figures.
+
+    ``busy``: before each turn, the share of all processors that other processes used.
+    ``load``: the load average of a minute before each turn, by processor.
+    ``notes``: what a reader of the figures has to know, such as a peer that failed.
+    """
+
+    busy: list[float] = field(default_factory=list)
+    load: list[float] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What a job is given: its turns, whether a quick look is enough, and its folder."""
+
+    turns: int = 3
+    is_quick: bool = False
+    folder: Path = ROOT / ".bench"
+    log: RunLog = field(default_factory=RunLog)
+
+    def pick(self, full: T, quick: T) -> T:
+        """Return a size for this run."""
+        return quick if self.is_quick else full
+
+    def begin_turn(self, turn: int, system: str) -> None:
+        """Note how busy the machine is; call it when no process of the bench runs."""
+        self.log.busy.append(psutil.cpu_percent(_WATCHED_S) / 100)
+        self.log.load.append(os.getloadavg()[0] / (os.cpu_count() or 1))
+        print(f"  turn {turn + 1} of {self.turns}: {system}", file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One bench: ``does`` says in a sentence or two what each system does."""
+
+    name: str
+    title: str
+    does: str
+    measure: Callable[[Run], Iterable[Figure]]
+    goals: Callable[[Run], Sequence[Goal]] = lambda _: ()
+
+
+def load_job(name: str) -> Job:
+    """Import a bench and return its job."""
+    job = importlib.import_module(MODULES[name]).JOB
+    assert isinstance(job, Job)
+    return job
+
+
+def take_turns(
+    run: Run, systems: Mapping[str, Callable[[], Iterable[Measure]]]
+) -> tuple[Figure, ...]:
+    """Measure the systems one after the other, as many times as the run has turns.
+
+    A peer that fails is left out from then on, with a note; a failure of ours ends the job.
+    """
+    taken: list[tuple[str, Measure]] = []
+    failed: set[str] = set()
+    for turn in range(run.turns):
+        for system, measure in systems.items():
+            if system in failed:
+                continue
+            run.begin_turn(turn, system)
+            try:
+                measures = list(measure())
+            except (SystemExit, Exception) as error:
+                if is_ours(system):
+                    raise
+                failed.add(system)
+                run.log.notes.append(f"{system} failed in turn {turn + 1}: {error}")
+                continue
+            taken += [(system, one) for one in measures]
+            _print_measures(measures)
+    return collect_figures(taken)
+
+
+def _print_measures(measures: Iterable[Measure]) -> None:
+    by_what: dict[str, list[str]] = {}
+    for one in measures:
+        by_what.setdefault(one.what, []).append(f"{one.value:.6g} {one.unit}")
+    for what, values in by_what.items():
+        print(f"    {what}: {', '.join(values)}", file=sys.stderr, flush=True)
+
+
+def run_alone(job: Job) -> int:
+    """Run one job for its module's ``main``, and print its table; return 1 for a missed goal."""
+    from tests.bench.ratio_table import print_job  # noqa: PLC0415
+
+    parser = argparse.ArgumentParser(description=job.title)
+    parser.add_argument("--quick", action="store_true", help="small sizes and one turn")
+    parser.add_argument("--turns", type=int, help="3, or 1 with --quick")
+    arguments = parser.parse_args()
+    run = Run(turns=arguments.turns or (1 if arguments.quick else 3), is_quick=arguments.quick)
+    return int(not print_job(job, run, tuple(job.measure(run))))

@@ -1,0 +1,99 @@
+"""Find out the machine, the versions and the load that figures belong to."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from tests.bench.versions import DELTA_VERSION, HUDI_VERSION, ICEBERG_VERSION
+from tests.oracle.bundles import java
+
+_PYTHON: Final = ("pyspark", "pyarrow", "numpy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What figures depend on: the machine, and the versions by name."""
+
+    processor: str
+    cores: int
+    memory_gib: int
+    disk: str
+    system: str
+    versions: dict[str, str]
+
+
+def read_machine(folder: Path) -> Machine:
+    """Return this machine; ``folder``: where the benches' tables are."""
+    return Machine(
+        processor=_read_processor(),
+        cores=os.cpu_count() or 1,
+        memory_gib=round(psutil.virtual_memory().total / 2**30),
+        disk=_read_disk(folder),
+        system=f"{platform.system()} {platform.release()}",
+        versions={
+            "reconciler": f"commit {_read_commit()}",
+            "Python": platform.python_version(),
+            **{name: version(name) for name in _PYTHON},
+            "Java": _read_java(),
+            "Hudi": HUDI_VERSION,
+            "Delta": DELTA_VERSION,
+            "Iceberg": ICEBERG_VERSION,
+        },
+    )
+
+
+def _read_processor() -> str:
+    with suppress(OSError):
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+        if found:
+            return found[1]
+    return platform.processor() or platform.machine()
+
+
+def _read_disk(folder: Path) -> str:
+    """Return file system and device of a folder, and the kind of its device."""
+    near = next(path for path in (folder, *folder.parents) if path.exists()).resolve()
+    mounts = [
+        one for one in psutil.disk_partitions(all=True) if near.is_relative_to(one.mountpoint)
+    ]
+    if not mounts:
+        return "unknown"
+    mount = max(mounts, key=lambda one: len(one.mountpoint))
+    device = Path(mount.device).name
+    if device.startswith(("vd", "xvd")):
+        return f"{mount.fstype} on a virtual disk"
+    with suppress(OSError):
+        rotates = Path(f"/sys/class/block/{device}/queue/rotational").read_text().strip() == "1"
+        return f"{mount.fstype} on a {'rotating' if rotates else 'solid-state'} disk ({device})"
+    return f"{mount.fstype} on {device}"
+
+
+def _read_java() -> str:
+    done = subprocess.run([java(), "-version"], capture_output=True, text=True, check=True)
+    found = re.search(r'"([^"]+)"', done.stderr)
+    return found[1] if found else done.stderr.splitlines()[0]
+
+
+def _read_commit() -> str:
+    """Return the commit, with ``and changes`` if the work tree differs from it."""
+    root = Path(__file__).parents[2]
+    try:
+        at = _git(root, "rev-parse", "--short=10", "HEAD")
+        return f"{at} and changes" if _git(root, "status", "--porcelain", "-uno") else at
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _git(root: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(root), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
