@@ -8,16 +8,14 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 import reconciler
-from reconciler.cli.java import use_java
-from tests.bench.peer import open_session
+from tests.bench.peer_server import Handlers, serve
 from tests.bench.trip_files import KEY
 from tests.bench.write_rows import ORDERING, PARTITION
 
@@ -101,19 +99,11 @@ class Ours:
         return list(reconciler.load_specs(file))
 
 
-def main() -> None:
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # Java talks there
-    use_java()
-    spark = open_session(*sys.argv[1:])
-    side = {"hudi": Hudi, "ours": Ours}[sys.argv[1]]()
-    print("{}", file=answers, flush=True)
-    for line in sys.stdin:
-        request = json.loads(line)
-        getattr(side, request["do"])(spark, request)
-        print("{}", file=answers, flush=True)
-    spark.stop()
+def handlers(system: str, spark: SparkSession) -> Handlers:
+    side = {"hudi": Hudi, "ours": Ours}[system]()
+    names = [name for name in ("load", "upsert", "compact") if hasattr(side, name)]
+    return {name: partial(getattr(side, name), spark) for name in names}
 
 
 if __name__ == "__main__":
-    main()
+    serve(handlers)

@@ -7,16 +7,13 @@ A line on stdin is a JSON object: ``do`` (``write``) and what it needs: ``table`
 from __future__ import annotations
 
 import json
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 import reconciler
-from reconciler.cli.java import use_java
-from tests.bench.peer import open_session
+from tests.bench.peer_server import Handlers, serve
 from tests.bench.trip_files import KEY
 from tests.bench.write_rows import ORDERING, PARTITION, ROW_BYTES
 
@@ -62,19 +59,12 @@ def by_us(rows: DataFrame, request: dict[str, Any]) -> None:
         raise SystemExit(f"the write is not as it should be: {outcome}")
 
 
-def main() -> None:
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # Java talks there
-    use_java()
-    spark = open_session(*sys.argv[1:])
-    write = {"hudi": by_hudi, "ours": by_us}[sys.argv[1]]
-    print("{}", file=answers, flush=True)
-    for line in sys.stdin:
-        request = json.loads(line)
-        write(spark.read.parquet(f"file://{request['rows']}"), request)
-        print("{}", file=answers, flush=True)
-    spark.stop()
+def handlers(system: str, spark: SparkSession) -> Handlers:
+    write = {"hudi": by_hudi, "ours": by_us}[system]
+    return {
+        "write": lambda request: write(spark.read.parquet(f"file://{request['rows']}"), request)
+    }
 
 
 if __name__ == "__main__":
-    main()
+    serve(handlers)
