@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 import reconciler
@@ -15,7 +18,7 @@ from reconciler.storage.open import open_storage
 from reconciler.transaction.metadata.rewrite_sync import find_listing_differences
 from reconciler.writer.request import WriteMode
 from tests.applying import admit_and_apply
-from tests.crash.drill import NOW, process
+from tests.crash.drill import process
 from tests.moving_tables import BATCH, MovingTable, make_row, move_soon
 from tests.record_indexes import add_record_index, find_places, read_indexed_places
 from tests.selection import long
@@ -163,15 +166,17 @@ def test_a_write_gives_up_if_another_one_has_changed_rows_that_it_moves(tmp_path
     assert {*range(1, 3 * BATCH + 1)} == set(table.places())
 
 
-@pytest.mark.long
-def test_a_plan_with_files_packs_what_a_quiet_partition_keeps(tmp_path):
-    """One small file of the rows that are left stays; the full one is not touched."""
+@pytest.mark.parametrize("quiet", [60, long(None)])
+def test_a_plan_with_files_packs_what_a_quiet_partition_keeps(tmp_path, quiet):
+    """Without ``quiet`` one small file of the rows that are left stays beside the full one."""
     table = MovingTable(tmp_path / "t")
     for _ in range(6):
         table.insert()
     before = {path: len(rows) for path, rows in table.read_slices().items()}
     full = max(before, key=before.get)
-    plan = reconciler.plan([table.spec], now=NOW)
+    spec = replace(table.spec, files=replace(table.spec.files, quiet=quiet))
+    later = datetime.fromtimestamp(table.clock.now_ms() / 1000, UTC) + timedelta(hours=1)
+    plan = reconciler.plan([spec], now=later)
     result = admit_and_apply(
         plan,
         open_storage=lambda ref, _options=None: open_storage(ref),
@@ -180,12 +185,13 @@ def test_a_plan_with_files_packs_what_a_quiet_partition_keeps(tmp_path):
         clock=table.clock,
         new_token=runtime.new_token,
         process=process(99),
-        now=NOW,
+        now=later,
     )
 
     assert [ClusterStep] == [type(step) for step in plan.tables[0].steps]
     assert "completed" in str(result.tables[0])
     after = {path: len(rows) for path, rows in table.read_slices().items()}
-    assert (3, 2) == (len(before), len(after))
-    assert full in after
+    assert (3, 1 if quiet else 2) == (len(before), len(after))
+    assert (full in after) == (not quiet)
     assert [*range(1, 6 * BATCH + 1)] == sorted(table.places())
+    assert () == reconciler.plan([spec], now=later + timedelta(hours=1)).tables[0].steps

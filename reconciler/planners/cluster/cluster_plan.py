@@ -319,10 +319,7 @@ def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) ->
     large = np.zeros_like(small) if triggers is None else triggers.is_large & is_sized
     touched_small, worst = touched, np.zeros(0)
     if triggers is not None:
-        share = triggers.when.small_file_share_above
-        # without a limit no share is above it
-        is_above = triggers.small > (1.0 if share is None else share) * triggers.files
-        touched_small = touched[(is_above | (triggers.large > 0))[touched]]
+        touched_small = touched[(triggers.packs | (triggers.large > 0))[touched]]
         overlap = triggers.overlap[touched]
         worst = overlap[~np.isnan(overlap) & (triggers.when.overlap_above is not None)]
     is_touched = np.isin(candidates.partition, touched_small)

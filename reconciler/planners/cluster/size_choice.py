@@ -15,8 +15,8 @@ from reconciler.planners.cluster.slice_verdicts import SliceVerdicts
 def find_wrong_sizes(need: ClusteringInput, selected: Mask) -> Mask:
     """Return which of the ``selected`` slices are rewritten even if they are clustered as declared.
 
-    Those are large ones, and small ones with another small one in their partition: together they
-    become at most one small file.
+    Those are large ones, and small ones with another file that they become one with: another small
+    one in their partition, or the one that takes the rest.
     """
     if need.limits.large is None:
         return np.zeros_like(selected)
@@ -24,15 +24,17 @@ def find_wrong_sizes(need: ClusteringInput, selected: Mask) -> Mask:
         return selected
     triggers, partition = need.triggers, need.candidates.partition
     is_small = selected & triggers.is_small
-    several = np.bincount(partition[is_small], minlength=len(triggers.fires)) > 1
-    wrong: Mask = selected & (triggers.is_large | (is_small & several[partition]))
+    is_joined = is_small | (selected & triggers.takes_rest)
+    several = np.bincount(partition[is_joined], minlength=len(triggers.fires)) > 1
+    wrong: Mask = selected & (triggers.is_large | (is_joined & several[partition]))
     return wrong
 
 
 def is_worth_for_sizes(need: ClusteringInput, groups: SliceGroups, outputs: Integers) -> Mask:
     """Return per group whether rewriting it brings files closer to the declared sizes.
 
-    It makes fewer files, splits a large one, or gives a base file to rows in log files.
+    It makes fewer files, splits a large one, leaves none of its small ones where a partition keeps
+    none, or gives a base file to rows in log files.
     """
     fewer = outputs < groups.sizes
     if need.limits.large is None:
@@ -40,6 +42,10 @@ def is_worth_for_sizes(need: ClusteringInput, groups: SliceGroups, outputs: Inte
     candidates = need.candidates
     has_gain = need.triggers.is_large | ~candidates.has_base | ~has_few_logs(candidates)
     worth: Mask = fewer | (groups.sum_values(has_gain.astype(np.int64)) > 0)
+    if need.limits.keeps_no_small:
+        size = need.sizes.fixed + groups.sum_values(need.row_bytes) / outputs
+        has_small = groups.sum_values(need.triggers.is_small.astype(np.int64)) > 0
+        worth |= has_small & (size >= need.limits.small)
     return worth & need.passes.needs_pass(groups)
 
 

@@ -28,13 +28,15 @@ class SizeLimits:
 
     ``large`` None: existing files are not brought to these sizes, and files are only filled to the
     ``target``. Else ``target`` is far enough below ``large`` that a file predicted to have it stays
-    within ``large``. ``splits``: larger files are split.
+    within ``large``. ``splits``: larger files are split. ``keeps_no_small``: a partition that is
+    rewritten keeps no small file, however small their share.
     """
 
     target: int
     small: int
     large: int | None = None
     splits: bool = False
+    keeps_no_small: bool = False
 
     @classmethod
     def from_spec(cls, files: FileSizes) -> Self:
@@ -43,7 +45,13 @@ class SizeLimits:
         small = files.existing_small
         large = max(files.large or find_large(files.target), find_large(small))
         target = min(files.target, int(large / _MARGIN))
-        return cls(target=target, small=small, large=large, splits=files.when.large_files)
+        return cls(
+            target=target,
+            small=small,
+            large=large,
+            splits=files.when.large_files,
+            keeps_no_small=files.quiet is not None,
+        )
 
     def count_files(self, sizes: RecordSize, data: Integers) -> Integers:
         """Return the number of files, at least one, for ``data`` bytes of rows.

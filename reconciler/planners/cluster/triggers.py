@@ -8,6 +8,8 @@ import numpy as np
 
 from reconciler import units
 from reconciler.arrays import Codes, Floats, Integers, Mask
+from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.planners.cluster.last_small_files import LastSmallFiles, choose_last_small_files
 from reconciler.planners.cluster.overlap import (
     count_measurable_files,
     find_wide_files,
@@ -29,7 +31,8 @@ class Triggers:
     ``overlap``: float64 per partition, mean number of files that cover a row; NaN: not measured.
     ``is_large``: per slice, its base file is to be split. ``limits``: the declared sizes; where
     those are for existing files, ``files`` and ``small`` count slices without a base file too.
-    ``only_logs``: int64 per partition, small slices without a base file.
+    ``only_logs``: int64 per partition, small slices without a base file. ``packs``: per partition,
+    its small files are packed. ``takes_rest``: per slice, small files of its partition join it.
     """
 
     fires: Mask
@@ -43,10 +46,13 @@ class Triggers:
     is_large: Mask
     only_logs: Integers
     large: Integers
+    packs: Mask
+    takes_rest: Mask
 
     def is_selected(self, partition: Codes) -> Mask:
         """Return per slice, given its partition, whether it makes that exceed a threshold."""
-        return self.fires[partition] & (self.is_small | self.is_wide | self.is_large)
+        is_cause = self.is_small | self.is_wide | self.is_large | self.takes_rest
+        return self.fires[partition] & is_cause
 
     def list_clauses(self, partition: int, *, only_exceeded: bool) -> list[str]:
         """Return what was measured in a partition, a clause for each threshold.
@@ -56,8 +62,8 @@ class Triggers:
         clauses = []
         above = self.when.small_file_share_above
         if above is not None and (self.small[partition] or not self.large[partition]):
-            is_above = int(self.small[partition]) > above * int(self.files[partition])
-            clauses += [self._explain_small(partition, above)] * (is_above or not only_exceeded)
+            is_packed = bool(self.packs[partition])
+            clauses += [self._explain_small(partition, above)] * (is_packed or not only_exceeded)
         if self.large[partition]:
             clauses.append(self._explain_large(partition))
         above = self.when.overlap_above
@@ -68,7 +74,9 @@ class Triggers:
 
     def _explain_small(self, partition: int, limit: float) -> str:
         small, files = int(self.small[partition]), int(self.files[partition])
-        side = "above" if small > limit * files else "within"
+        share = f"{'above' if small > limit * files else 'within'} smallFileShareAbove {limit:g}"
+        if self.packs[partition] and small <= limit * files:
+            share = "a quiet partition keeps none"
         only_logs = int(self.only_logs[partition])
         noun, but = "base file", ""
         if only_logs:
@@ -76,7 +84,7 @@ class Triggers:
         return (
             f"{small} of {pluralize(files, noun)} {'is' if small == 1 else 'are'} below "
             f"files.small {units.format_size(self.limits.small)} "
-            f"({but}{side} smallFileShareAbove {limit:g})"
+            f"({but}{share})"
         )
 
     def _explain_large(self, partition: int) -> str:
@@ -93,16 +101,20 @@ class Triggers:
         return f"{overlap:.1f} files overlap per row ({side} overlapAbove {limit:g})"
 
 
-def evaluate_triggers(
+def evaluate_triggers(  # noqa: PLR0913 (what is declared, and what is known)
     candidates: CandidateSlices,
     limits: SizeLimits,
     can_split: Mask,
     when: ClusteringTrigger,
     ranges: ColumnRanges | None,
+    *,
+    is_open: Mask,
+    sizes: RecordSize,
 ) -> Triggers:
     """Evaluate the triggers. ``can_split``: per slice, more files than one would be smaller.
 
-    Without ``ranges`` overlap is unknown and does not fire.
+    ``is_open``: per slice, it may be rewritten. Without ``ranges`` overlap is unknown and does not
+    fire.
     """
     count = len(candidates.view.files.partitions)
     is_small, is_large = limits.find_small(candidates), limits.find_large(candidates) & can_split
@@ -111,10 +123,17 @@ def evaluate_triggers(
         np.bincount(candidates.partition[mask], minlength=count)
         for mask in (is_file, is_small, is_large, is_small & ~candidates.has_base)
     )
-    fires = np.zeros(count, np.bool_)
+    last = LastSmallFiles.none(candidates)
+    packs = np.zeros(count, np.bool_)
     if when.small_file_share_above is not None:
-        fires |= smalls > when.small_file_share_above * files
-    fires |= larges > 0
+        packs |= smalls > when.small_file_share_above * files
+        if limits.keeps_no_small:
+            can_take = is_open & candidates.has_base & ~is_small & ~is_large
+            last = choose_last_small_files(
+                candidates, is_small & is_open, can_take, small=limits.small, sizes=sizes
+            )
+            packs |= last.is_packed
+    fires = packs | (larges > 0)
     overlap = np.full(count, np.nan)
     is_wide = np.zeros(len(candidates), np.bool_)
     if when.overlap_above is not None and ranges is not None:
@@ -132,6 +151,8 @@ def evaluate_triggers(
         is_large=is_large,
         only_logs=only_logs,
         large=larges,
+        packs=packs,
+        takes_rest=last.takes_rest,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from random import Random
 
 import numpy as np
 import pytest
@@ -318,6 +319,55 @@ class TestQuiet:
 
         assert 1 == len(self.plan(state, int(23.5 * 3600)).steps)
         assert () == self.plan(state, int(23.5 * 3600), written=(write,)).steps
+
+    def test_a_small_file_among_many_joins_the_smallest_of_the_others(self):
+        """A share of 0.3 alone would let it stay for ever."""
+        state = sized({"a": bases(*[100] * 9, 95, 5)})
+        plan = self.plan(state, quiet=3600)
+
+        assert () == self.plan(state, quiet=None).steps
+        assert [["g09", "g10"]] == [sorted(step.groups.file_id.to_pylist()) for step in plan.steps]
+        assert ["1 of 11 base files is below files.small 80B (a quiet partition keeps none)"] == [
+            one.partition(": ")[2] for one in plan.steps[0].groups.because.to_pylist()
+        ]
+        assert ["1 of 11 base files in 1 partition is below files.small, 80B"] == [
+            one.because for one in plan.drift
+        ]
+
+    def test_small_files_that_are_enough_for_a_file_need_no_other(self):
+        decision = decide(sized({"a": bases(*[100] * 9, 50, 40)}), quiet=3600)
+
+        assert [("a", 1, 90, ["g09", "g10"])] == [
+            (*group[:3], sorted(group[3])) for group in groups_of(decision)
+        ]
+
+    def test_a_nearly_full_small_file_is_evened_out_with_another(self):
+        """As many files as before, but none of them is small."""
+        decision = decide(sized({"a": bases(*[100] * 9, 75)}), quiet=3600)
+
+        assert [("a", 2, 175)] == [group[:3] for group in groups_of(decision)]
+
+    @pytest.mark.parametrize(
+        ("files", "more"),
+        [
+            ((5,), {}),
+            ((100, 5), {"when": SizeTrigger(small_file_share_above=None)}),
+            ((100, 5), {"partitions": PartitionFilter(exclude=("a",))}),
+        ],
+    )
+    def test_it_stays_where_nothing_else_may_take_its_rows(self, files, more):
+        assert [] == groups_of(decide(sized({"a": bases(*files)}), quiet=3600, **more))
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_after_a_run_no_file_is_small(self, seed):
+        random = Random(seed)
+        sizes = [random.randint(1, 200) for _ in range(random.randint(10, 30))] + [100]
+        decision = decide(sized({"a": bases(*sizes)}), quiet=3600)
+        rewritten = {name for group in groups_of(decision) for name in group[3]}
+        stay = [size for nth, size in enumerate(sizes) if f"g{nth:02}" not in rewritten]
+        made = [group[2] / group[1] for group in groups_of(decision)]
+
+        assert all(size >= 80 for size in (*stay, *made))
 
     def test_without_the_zone_of_the_timeline_the_step_is_refused(self):
         state = replace(sized({"a": bases(10, 10)}), timezone="LOCAL")
