@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from reconciler.cli.java import use_java
-from tests.bench.peer import open_session
+from tests.bench.sessions import open_session
 
 Request = dict[str, Any]
 Handlers = Mapping[str, Callable[[Request], object]]
