@@ -82,23 +82,35 @@ def trip_queries(table: pa.Table, seed: int) -> list[Query]:
 KINDS = ((0.1, 0.1), (0.03, 0.03), (0.01, None), (None, 0.01), (0.0, None), (None, 0.0))
 
 
+#: names of the distributions of ``pairs``
+PAIRS = (
+    "int, signed double",
+    "two ints of one range",
+    "ints to 1e6 and to 1e3",
+    "lognormal doubles",
+    "correlated doubles",
+    "skewed int, int",
+)
+
+
 def pairs(rows: int) -> list[Data]:
     """Return two columns in each of six distributions, for 32 files each."""
     rng = np.random.default_rng(7)
     whole = rng.integers(0, 1_000_000, rows).astype(np.int32)
     z = rng.normal(0, 1, rows)
-    found = {
-        "int, signed double": (whole, rng.random(rows) * 2000 - 1000),
-        "two ints of one range": (whole, rng.integers(0, 1_000_000, rows).astype(np.int32)),
-        "ints to 1e6 and to 1e3": (whole, rng.integers(0, 1000, rows).astype(np.int32)),
-        "lognormal doubles": (np.exp(rng.normal(0, 2, rows)), np.exp(rng.normal(0, 2, rows))),
-        "correlated doubles": (z, 0.9 * z + 0.436 * rng.normal(0, 1, rows)),
-        "skewed int, int": (
+    found = [
+        (whole, rng.random(rows) * 2000 - 1000),
+        (whole, rng.integers(0, 1_000_000, rows).astype(np.int32)),
+        (whole, rng.integers(0, 1000, rows).astype(np.int32)),
+        (np.exp(rng.normal(0, 2, rows)), np.exp(rng.normal(0, 2, rows))),
+        (z, 0.9 * z + 0.436 * rng.normal(0, 1, rows)),
+        (
             np.minimum(rng.zipf(1.3, rows), 10**6).astype(np.int32),
             rng.integers(0, 1_000_000, rows).astype(np.int32),
         ),
-    }
-    return [_pair(name, pa.table({"x": x, "y": y})) for name, (x, y) in found.items()]
+    ]
+    named = zip(PAIRS, found, strict=True)
+    return [_pair(name, pa.table({"x": x, "y": y})) for name, (x, y) in named]
 
 
 def _pair(name: str, table: pa.Table) -> Data:

@@ -1,9 +1,7 @@
 """Measure the cost of an index of column statistics: building from footers, and querying.
 
-python -m tests.bench.index_speed                     both
-python -m tests.bench.index_speed --only ask          1 000 000 files, three columns
-python -m tests.bench.index_speed --only build        10 000 files, real Hudi 1.2.0 beside us
-python -m tests.bench.index_speed --only build --no-hudi
+python -m tests.bench.index_speed             1 000 000 files asked, 10 000 footers read
+python -m tests.bench.index_speed --quick     a tenth of them, one turn
 
 The files are copies of one that real Hudi wrote, with the bloom filter that it puts into a footer,
 440 kB. Hudi builds its metadata table from nothing, with the same sixteen columns in column_stats,
@@ -12,20 +10,15 @@ in a warm JVM; ours is a process from its start to its end. Medians; CPU is user
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -36,39 +29,32 @@ from reconciler.index.model import PARTITION, ColumnStats, FileIndex
 from reconciler.index.predicates.parse import parse
 from reconciler.index.version_store import list_versions, publish_version, read_newest
 from reconciler.storage.open import open_storage
+from tests.bench.figures import (
+    CPU,
+    WALL,
+    Baseline,
+    Figure,
+    Goal,
+    Measure,
+    collect_figures,
+    cost_measures,
+)
+from tests.bench.jobs import Job, Run, run_alone
 from tests.bench.make_table import Shape, make_table
-from tests.bench.meter import cpu_seconds, resident
+from tests.bench.meter import Cost
+from tests.bench.process_cost import measure_command
 from tests.bench.trip_files import City
+from tests.bench.versions import HUDI, HUDI_VERSION, OURS
 from tests.oracle.hudi import RealHudi
 
-ROOT = Path(__file__).parents[2] / ".bench" / "index"
 GOAL_FROM_DISK, GOAL_WARM, GOAL_BUILD = 1.5, 0.15, 1 / 8
 AVRO = {"int64": "long", "int32": "int", "double": "double", "string": "string"}
+BUILD = "build from the footers"
 ASKED = {
     "one key": "c0 = 123456789",
     "three columns": "c0 BETWEEN 400000000 AND 420000000 AND c1 > 0.9 AND c2 LIKE 'k00%'",
     "alternatives": "(c0 < 1000000 OR c1 < 0.001) AND c2 IN ('k00000001', 'k00500000x', 'z')",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    """CPU and wall seconds, and megabytes at the peak."""
-
-    cpu: float
-    wall: float
-    megabytes: float = 0.0
-
-    def __str__(self) -> str:
-        return f"{self.cpu:8.3f} CPU s {self.wall:8.3f} s {self.megabytes:7.0f} MB"
-
-
-def median(costs: list[Cost]) -> Cost:
-    return Cost(
-        cpu=statistics.median(c.cpu for c in costs),
-        wall=statistics.median(c.wall for c in costs),
-        megabytes=max(c.megabytes for c in costs),
-    )
 
 
 # --- to ask it -----------------------------------------------------------------------------------
@@ -116,32 +102,27 @@ def stats(least: pa.Array, greatest: pa.Array) -> ColumnStats:
     )
 
 
-def measure_queries(files: int, turns: int) -> bool:
-    """Measure each predicate cold and warm; return whether the goals are met."""
-    table = ROOT / f"ask-{files}"
+def measure_queries(table: Path, files: int, turns: int) -> list[Figure]:
+    """Measure each predicate in new processes: with what reading the index takes, and warm."""
     storage = open_storage(str(table))
     if not list_versions(storage).valid:
         table.mkdir(parents=True, exist_ok=True)
         data = encode_index(large_index(files), Provenance(table="t", instant="2026", tool="bench"))
         publish_version(storage, list_versions(storage), "20260101120000000", data.to_pybytes())
-    is_met = True
+    taken = []
     for name, where in ASKED.items():
-        measured = [query_in_new_process(table, where) for _ in range(turns)]
-        cold = median([cost for cost, _, _ in measured])
-        warm = statistics.median(seconds for _, seconds, _ in measured)
-        is_met &= cold.wall <= GOAL_FROM_DISK and warm <= GOAL_WARM
-        print(f"{name:16} from disk {cold}   warm {warm * 1000:7.1f} ms   {measured[0][2]} files")
-    print(
-        f"goals: {GOAL_FROM_DISK} s from disk, {GOAL_WARM * 1000:.0f} ms warm:", goal_text(is_met)
-    )
-    return is_met
+        for _ in range(turns):
+            cold, seconds = query_in_new_process(table, where)
+            taken += cost_measures(f"{name}, from disk", cold)
+            taken.append(Measure(what=f"{name}, warm", unit=WALL, value=seconds))
+    return list(collect_figures((OURS, one) for one in taken))
 
 
-def query_in_new_process(table: Path, where: str) -> tuple[Cost, float, int]:
+def query_in_new_process(table: Path, where: str) -> tuple[Cost, float]:
     """Measure in a new process, without the imports, which every read needs anyway."""
     command = [sys.executable, "-m", "tests.bench.index_speed", "--ask", str(table), where]
-    cost, warm, kept = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    return Cost(**cost), warm, kept
+    cost, warm = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    return Cost(**cost), warm
 
 
 def query_once(table: str, where: str) -> None:
@@ -171,30 +152,22 @@ def query_once(table: str, where: str) -> None:
         again = may_match(parse(where), index, schema=schema, zone="UTC")
         warm.append(time.perf_counter() - started)
     assert (again == kept).all()
-    print(json.dumps([cost, min(warm), int(kept.sum())]))
+    print(json.dumps([cost, min(warm)]))
 
 
 # --- to build it ---------------------------------------------------------------------------------
 
 
-def measure_builds(files: int, turns: int, *, is_beside: bool) -> bool:
-    """Measure our build and Hudi's; return whether the goal is met."""
-    table = ROOT / f"build-{files}"
+def measure_builds(table: Path, files: int, turns: int) -> list[Figure]:
+    """Measure our build in new processes, and Hudi's in a warm JVM."""
     if not (table / ".hoodie" / "timeline").is_dir():
         make(table, files)
     columns = City().trips(0, 1, 1).column_names
-    ours = median([measure_our_build(table, columns) for _ in range(turns)])
-    print(f"reconciler        {ours}")
-    if not is_beside:
-        return True
-    first, hudi = measure_hudi_build(table, columns, turns)
-    print(f"Hudi 1.2.0, first {first}\nHudi 1.2.0, warm  {hudi}")
-    is_met = ours.cpu <= GOAL_BUILD * hudi.cpu
-    print(
-        f"{hudi.cpu / ours.cpu:.1f} times less CPU; at least {1 / GOAL_BUILD:.0f}:",
-        goal_text(is_met),
-    )
-    return is_met
+    ours = [measure_our_build(table, columns) for _ in range(turns)]
+    taken = [(OURS, one) for cost in ours for one in cost_measures(BUILD, cost)]
+    for system, costs in measure_hudi_build(table, columns, turns).items():
+        taken += [(system, one) for cost in costs for one in cost_measures(BUILD, cost)[:2]]
+    return list(collect_figures(taken))
 
 
 def make(table: Path, files: int) -> None:
@@ -202,7 +175,7 @@ def make(table: Path, files: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         rows = City().trips(0, 500, 1)
         pq.write_table(rows, Path(folder, "rows.parquet"))
-        hudi = RealHudi("1.2.0")
+        hudi = RealHudi(HUDI_VERSION)
         try:
             hudi.sql(
                 f"CREATE TABLE bench_index USING hudi TBLPROPERTIES (primaryKey = 'trip_id', "
@@ -243,30 +216,15 @@ def measure_our_build(table: Path, columns: list[str]) -> Cost:
         )
         program = Path(sys.executable).parent / "reconciler"
         command = [str(program), "apply", str(spec), "--auto-approve"]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=folder)
-        cost = measure_process(process)
-    if process.returncode:
-        raise SystemExit(f"reconciler apply ended with {process.returncode}")
+        cost = measure_command(command, cwd=Path(folder))
     if not list_versions(open_storage(str(table))).valid:
         raise SystemExit("no index was published")
     return cost
 
 
-def measure_process(process: subprocess.Popen[bytes]) -> Cost:
-    """Return the cost of a process and its children until it ends."""
-    started = time.perf_counter()
-    cpu, memory = 0.0, 0
-    while process.poll() is None:
-        with suppress(psutil.Error):
-            cpu = max(cpu, cpu_seconds(process.pid))
-            memory = max(memory, resident(process.pid, shared=True))
-        time.sleep(0.1)
-    return Cost(cpu=cpu, wall=time.perf_counter() - started, megabytes=memory / 2**20)
-
-
-def measure_hudi_build(table: Path, columns: list[str], turns: int) -> tuple[Cost, Cost]:
-    """Return the first cost in a JVM, and the median of the later ones."""
-    hudi = RealHudi("1.2.0", heap="4g!", timeout=3600)
+def measure_hudi_build(table: Path, columns: list[str], turns: int) -> dict[str, list[Cost]]:
+    """Return the cost of the first build in a JVM, and those of later ones."""
+    hudi = RealHudi(HUDI_VERSION, heap="4g!", timeout=3600)
     options = {
         "hoodie.metadata.enable": "true",
         "hoodie.metadata.index.column.stats.enable": "true",
@@ -282,33 +240,50 @@ def measure_hudi_build(table: Path, columns: list[str], turns: int) -> tuple[Cos
         hudi.close()
     if any("column_stats" not in one["partitions"] for one in taken):
         raise SystemExit(f"Hudi built {taken[0]['partitions']}")
-    costs = [Cost(cpu=one["cpu"], wall=one["wall"]) for one in taken]
-    return costs[0], median(costs[1:])
+    costs = [Cost(cpu=one["cpu"], wall=one["wall"], megabytes=0) for one in taken]
+    return {f"{HUDI}, first": costs[:1], HUDI: costs[1:]}
 
 
-def goal_text(is_met: bool) -> str:
-    return "met" if is_met else "MISSED"
+def measure(run: Run) -> list[Figure]:
+    """Measure both; our processes run before Hudi's JVM starts."""
+    run.begin_turn(0, "all turns of all systems")
+    folder = run.folder / "index"
+    asked, built = run.pick(1_000_000, 100_000), run.pick(10_000, 1_000)
+    queries = measure_queries(folder / f"ask-{asked}", asked, run.turns)
+    return queries + measure_builds(folder / f"build-{built}", built, run.turns)
+
+
+def goals(_: Run) -> list[Goal]:
+    asked = [
+        goal
+        for name in ASKED
+        for goal in (
+            Goal(what=f"{name}, from disk", unit=WALL, limit=GOAL_FROM_DISK),
+            Goal(what=f"{name}, warm", unit=WALL, limit=GOAL_WARM),
+        )
+    ]
+    of_hudi = Baseline(systems=(HUDI,))
+    return [*asked, Goal(what=BUILD, unit=CPU, limit=GOAL_BUILD, baseline=of_hudi)]
+
+
+JOB = Job(
+    name="index",
+    title="An index of column statistics",
+    does="""\
+Three conditions are asked of an index of 1 000 000 files: with reading what is needed of it from
+disk, and again when it is in memory. Then an index of sixteen columns is built from the footers of
+10 000 files, ours as a whole process of `reconciler apply`, Hudi's `column_stats` in a JVM that has
+done it before (and its first time).""",
+    measure=measure,
+    goals=goals,
+)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=("ask", "build"))
-    parser.add_argument("--files", type=int, help="1 000 000 to ask, 10 000 to build")
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--no-hudi", action="store_true")
-    parser.add_argument("--ask", nargs=2, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.ask:
-        query_once(*arguments.ask)
+    if sys.argv[1:2] == ["--ask"]:
+        query_once(*sys.argv[2:])
         return 0
-    is_met = True
-    if arguments.only != "build":
-        is_met &= measure_queries(arguments.files or 1_000_000, arguments.turns)
-    if arguments.only != "ask":
-        is_met &= measure_builds(
-            arguments.files or 10_000, arguments.turns, is_beside=not arguments.no_hudi
-        )
-    return int(not is_met)
+    return run_alone(JOB)
 
 
 if __name__ == "__main__":

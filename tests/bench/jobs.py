@@ -30,7 +30,13 @@ from tests.bench.figures import Figure, Goal, Measure, collect_figures, is_ours
 
 ROOT: Final = Path(__file__).parents[2]
 #: module of every job, in the order of a run: short ones first
-MODULES: Final[Mapping[str, str]] = {}
+MODULES: Final[Mapping[str, str]] = {
+    "index": "tests.bench.index_speed",
+    "reads": "tests.bench.read_speed",
+    "metadata": "tests.bench.metadata_rebuild_speed",
+    "merge-on-read": "tests.bench.merge_on_read_speed",
+    "layouts": "tests.bench.layout_real",
+}
 #: seconds that other processes are watched before a turn
 _WATCHED_S: Final = 1.0
 
@@ -90,15 +96,15 @@ def load_job(name: str) -> Job:
 
 
 def take_turns(
-    run: Run, systems: Mapping[str, Callable[[], Iterable[Measure]]]
+    run: Run, systems: Mapping[str, Callable[[], Iterable[Measure]]], turns: int | None = None
 ) -> tuple[Figure, ...]:
-    """Measure the systems one after the other, as many times as the run has turns.
+    """Measure the systems one after the other, by default as many times as the run has turns.
 
     A peer that fails is left out from then on, with a note; a failure of ours ends the job.
     """
     taken: list[tuple[str, Measure]] = []
     failed: set[str] = set()
-    for turn in range(run.turns):
+    for turn in range(turns or run.turns):
         for system, measure in systems.items():
             if system in failed:
                 continue

@@ -1,9 +1,7 @@
 """Compare the share of bytes that queries read in files of real systems and in ours.
 
-python -m tests.bench.layout_real                        4 000 000 trips, six pairs of 1 000 000
-python -m tests.bench.layout_real --rows 400000 --pair-rows 200000
-python -m tests.bench.layout_real --only trips           one of the distributions
-python -m tests.bench.layout_real --ours files           ours without a table, by its layout alone
+python -m tests.bench.layout_real             4 000 000 trips, six pairs of 1 000 000
+python -m tests.bench.layout_real --quick     200 000 trips, six pairs of 100 000
 
 The same rows, the same number of files for all, and the same pruner over the least and greatest
 values in Parquet footers. A system is asked again with another target until its files are as many
@@ -12,11 +10,9 @@ as wanted. Ours is planned and applied to the table that Hudi's bulk insert made
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,16 +20,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.bench.curve_data import Data, Query, pairs, where
-from tests.bench.layout_files import write_layout_files
-from tests.bench.peers import NAMES, ROOT, Peer
+from tests.bench.curve_data import PAIRS, Data, Query, pairs, where
+from tests.bench.figures import BEST_PEER, SHARE, Baseline, Figure, Goal
+from tests.bench.jobs import Job, Run, run_alone
+from tests.bench.peers import NAMES, Peer
 from tests.bench.pruner import FooterRanges, read_file_ranges
 from tests.bench.trip_files import COLUMNS, KEY, query_mix, trip_files
+from tests.bench.versions import OURS
 
 PEERS = ("hudi", "hudi-hilbert", "delta", "iceberg")
 Z_ORDERS = ("hudi", "delta", "iceberg")
 #: ours without and with the queries declared
-OURS = ("kd-tree", "kd-tree, queries declared")
+TREE, DECLARED = OURS, f"{OURS}, queries declared"
 #: rewrites until a system makes as many files as wanted
 TRIES = 4
 
@@ -138,80 +136,69 @@ def size_range(found: FooterRanges) -> tuple[float, float]:
     return found.bytes.min() / found.bytes.mean(), found.bytes.max() / found.bytes.mean()
 
 
-def measure_shares(case: Case, arguments: argparse.Namespace) -> dict[str, float]:
+def measure_shares(case: Case) -> dict[str, float]:
     """Return the mean share of the mix by system."""
     folder = case.rows.parent
     print(f"\n{case.name}: {case.count} rows, {case.files} files, {len(case.mix)} queries")
     means = {}
     for system in PEERS:
-        with Peer(system, arguments.heap, folder) as peer:
-            means[system] = print_shares(case, NAMES[system], cluster_files(peer, case))
+        with Peer(system, "4g", folder) as peer:
+            means[NAMES[system]] = print_shares(case, NAMES[system], cluster_files(peer, case))
     declared = [where(query) for query in case.declared]
-    with ExitStack() as running:
-        ours = None
-        if arguments.ours == "apply":
-            ours = running.enter_context(Peer("ours", arguments.our_heap, folder))
-        for name, queries in zip(OURS, ([], declared), strict=True):
-            if ours is not None:
-                found = cluster_files(ours, case, queries)
-            else:
-                aside = folder / "written"
-                found = write_layout_files(
-                    case.rows, aside, case.columns, case.key, case.files, queries
-                )
-            means[name] = print_shares(case, name, found)
+    with Peer("ours", "1g", folder) as ours:
+        for name, queries in ((TREE, []), (DECLARED, declared)):
+            means[name] = print_shares(case, name, cluster_files(ours, case, queries))
     return means
 
 
-def print_goal(what: str, share: float, limit: float) -> bool:
-    """Print and return whether a goal is met."""
-    ok = share <= limit
-    print(f"{'met   ' if ok else 'MISSED'} {what}: {share:.4f}, at most {limit:.4f}")
-    return ok
-
-
-def print_goals(case: Case, means: dict[str, float]) -> bool:
-    """Print which goals are met and return whether all are."""
-    tree, told_of = (means[name] for name in OURS)
-    best = min(means[system] for system in PEERS)
-    if case.name != "trips":
-        return all(
-            [print_goal("kd-tree, the best", tree, best), print_goal("declared", told_of, best)]
-        )
-    best_z = min(means[system] for system in Z_ORDERS)
-    return all(
-        [
-            print_goal("kd-tree, 0.70 of the best z-order", tree, 0.70 * best_z),
-            print_goal("kd-tree, 0.90 of Hudi's Hilbert", tree, 0.90 * means["hudi-hilbert"]),
-            print_goal("queries declared, 0.62 of the best", told_of, 0.62 * best),
+def measure(run: Run) -> list[Figure]:
+    """Measure every distribution once: layouts do not differ from turn to turn."""
+    folder = run.folder / "peers"
+    found = []
+    for case in _cases(folder, run.pick(4_000_000, 200_000), run.pick(1_000_000, 100_000)):
+        run.begin_turn(0, f"{case.name}, all systems")
+        shares = measure_shares(case)
+        found += [
+            Figure(what=case.name, system=system, unit=SHARE, turns=(share,))
+            for system, share in shares.items()
         ]
-    )
+    return found
 
 
-def cases(folder: Path, arguments: argparse.Namespace) -> Iterable[Case]:
-    if arguments.only in (None, "trips"):
-        yield trips_case(folder, arguments.rows)
-    for data in pairs(arguments.pair_rows):
-        if arguments.only in (None, data.name):
-            yield pair_case(folder, data)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=4_000_000)
-    parser.add_argument("--pair-rows", type=int, default=1_000_000)
-    parser.add_argument("--only", help="trips, or the name of a pair")
-    parser.add_argument("--ours", choices=("apply", "files"), default="apply")
-    parser.add_argument("--heap", default="4g", help="of the other systems' JVM")
-    parser.add_argument("--our-heap", default="1g", help="of our driver's JVM")
-    parser.add_argument("--folder", type=Path, default=ROOT / ".bench" / "peers")
-    arguments = parser.parse_args()
-    met = [
-        print_goals(case, measure_shares(case, arguments))
-        for case in cases(arguments.folder.resolve(), arguments)
+def goals(_: Run) -> list[Goal]:
+    """Return the goals over the trips' mix, and that no peer is better on any pair."""
+    best_z = Baseline(systems=tuple(NAMES[system] for system in Z_ORDERS))
+    hilbert = Baseline(systems=(NAMES["hudi-hilbert"],))
+    return [
+        Goal(what="trips", unit=SHARE, limit=0.70, baseline=best_z, system=TREE),
+        Goal(what="trips", unit=SHARE, limit=0.90, baseline=hilbert, system=TREE),
+        Goal(what="trips", unit=SHARE, limit=0.62, baseline=BEST_PEER, system=DECLARED),
+        *(
+            Goal(what=name, unit=SHARE, limit=1, baseline=BEST_PEER, system=system)
+            for name in PAIRS
+            for system in (TREE, DECLARED)
+        ),
     ]
-    return int(not all(met))
+
+
+def _cases(folder: Path, rows: int, pair_rows: int) -> Iterable[Case]:
+    yield trips_case(folder, rows)
+    for data in pairs(pair_rows):
+        yield pair_case(folder, data)
+
+
+JOB = Job(
+    name="layouts",
+    title="Bytes that queries read after a clustering",
+    does="""\
+Each system clusters 4 000 000 trips by three columns, and six pairs of columns of 1 000 000 rows,
+into the same number of files. One pruner for all finds the files that a query reads by the least
+and greatest values in Parquet footers. The share of bytes is the mean over a hundred queries of
+trips, or hundreds of a pair. Ours is shown without and with the queries declared in the spec.""",
+    measure=measure,
+    goals=goals,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_alone(JOB))

@@ -15,7 +15,7 @@ from typing import Final
 import psutil
 
 from tests.bench.versions import DELTA_VERSION, HUDI_VERSION, ICEBERG_VERSION
-from tests.oracle.bundles import java
+from tests.oracle.bundles import BundleUnavailableError, java
 
 _PYTHON: Final = ("pyspark", "pyarrow", "numpy")
 
@@ -79,7 +79,10 @@ def _read_disk(folder: Path) -> str:
 
 
 def _read_java() -> str:
-    done = subprocess.run([java(), "-version"], capture_output=True, text=True, check=True)
+    try:
+        done = subprocess.run([java(), "-version"], capture_output=True, text=True, check=True)
+    except BundleUnavailableError:
+        return "none"
     found = re.search(r'"([^"]+)"', done.stderr)
     return found[1] if found else done.stderr.splitlines()[0]
 

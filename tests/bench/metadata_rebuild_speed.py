@@ -1,21 +1,20 @@
 """Measure a rebuild of the whole metadata table, and real Hudi 1.2.0's bootstrap of the same.
 
-python -m tests.bench.metadata_rebuild_speed                  20 000 files in 200 partitions
-python -m tests.bench.metadata_rebuild_speed --files 5000
-python -m tests.bench.metadata_rebuild_speed --no-hudi        a table that Hudi had before
+python -m tests.bench.metadata_rebuild_speed             20 000 files in 200 partitions
+python -m tests.bench.metadata_rebuild_speed --quick     1 000 files, one turn
 
 Every base file has 100 rows with keys of its own. The metadata table has files, column_stats of
 eight columns, partition_stats and record_index. Ours is ``reconciler apply`` of a spec with
-``metadata.repair: rebuild`` in a new process, from its start to its end; Hudi's is in a JVM, the
-start of Spark not counted.
+``metadata.repair: rebuild`` in a new process, from its start to its end, and its result is
+verified; Hudi's is in a new JVM, the start of Spark not counted.
 """
 
 from __future__ import annotations
 
-import argparse
-import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,14 +25,16 @@ import pyarrow.parquet as pq
 from reconciler.hudi.load import load_properties
 from reconciler.storage.open import open_storage
 from reconciler.verification.verify import verify_metadata
-from tests.bench.index_speed import Cost, goal_text, measure_process
+from tests.bench.figures import CPU, MEMORY, Baseline, Figure, Goal, Measure, cost_measures
+from tests.bench.jobs import Job, Run, run_alone, take_turns
 from tests.bench.make_table import Shape, make_table
-from tests.bench.meter import resident
+from tests.bench.meter import Cost, resident
+from tests.bench.process_cost import measure_command
+from tests.bench.versions import HUDI, HUDI_VERSION, OURS
 from tests.oracle.hudi import RealHudi
 
-ROOT = Path(__file__).parents[2] / ".bench" / "metadata"
 GROUPS, ROWS = 100, 100
-GOAL_CPU, GOAL_MEGABYTES = 1 / 4, 1500
+WORK = "building the metadata table"
 PARTITIONS = ("column_stats", "files", "partition_stats", "record_index")
 SCHEMA = {
     "type": "record",
@@ -105,7 +106,7 @@ def make_rows(
 
 def measure_hudi(table: Path) -> Cost:
     """Let Hudi build the metadata table from nothing, in a new JVM."""
-    hudi = RealHudi("1.2.0", heap="4g!", timeout=3600)
+    hudi = RealHudi(HUDI_VERSION, heap="4g!", timeout=3600)
     try:
         (taken,) = hudi.timed_index_build(hudi.table(table), OPTIONS, 1)
         (java,) = (p for p in psutil.Process().children(recursive=True) if p.name() == "java")
@@ -123,13 +124,13 @@ def measure_ours(table: Path) -> Cost:
         spec.write_text(SPEC.format(path=table))
         program = Path(sys.executable).parent / "reconciler"
         command = [str(program), "apply", str(spec), "--auto-approve"]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=folder)
-        cost = measure_process(process)
-    if process.returncode:
-        raise SystemExit(f"reconciler apply ended with {process.returncode}")
+        cost = measure_command(command, cwd=Path(folder))
     live = load_properties(open_storage(str(table))).metadata_partitions
     if live != PARTITIONS:
         raise SystemExit(f"the metadata table has {', '.join(live)}")
+    found = verify_metadata(open_storage(str(table)), None)
+    if found.difference_count:
+        raise SystemExit(f"the metadata table has {found.difference_count} differences")
     return cost
 
 
@@ -141,28 +142,39 @@ def move_a_file(table: Path) -> None:
     file.rename(file.with_name(file.name.replace(old, new, 1)))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--files", type=int, default=20_000)
-    parser.add_argument("--no-hudi", action="store_true")
-    parser.add_argument("--verify", action="store_true", help="verify the result too")
-    arguments = parser.parse_args()
-    table = ROOT / f"{arguments.files}"
+def measure(run: Run) -> tuple[Figure, ...]:
+    """Measure Hudi first: it makes the metadata table that ours rebuilds."""
+    files = run.pick(20_000, 1_000)
+    table = run.folder / "metadata" / str(files)
     if not (table / ".hoodie" / "timeline").is_dir():
-        make(table, arguments.files)
-    hudi = None
-    if not arguments.no_hudi:
-        hudi = measure_hudi(table)
-        print(f"Hudi 1.2.0  {hudi}", flush=True)
-    ours = measure_ours(table)
-    print(f"reconciler  {ours}", flush=True)
-    if arguments.verify:
-        found = verify_metadata(open_storage(str(table)), None)
-        print(f"verified: {found.difference_count} differences", flush=True)
-    is_met = ours.megabytes <= GOAL_MEGABYTES and (hudi is None or ours.cpu <= hudi.cpu * GOAL_CPU)
-    print(f"goals: {GOAL_CPU} of Hudi's CPU, {GOAL_MEGABYTES} MB:", goal_text(is_met))
-    return 0 if is_met else 1
+        make(table, files)
+    sides = {HUDI: measure_hudi, OURS: measure_ours}
+    return take_turns(run, {name: partial(_measures, by, table) for name, by in sides.items()})
+
+
+def _measures(measure_side: Callable[[Path], Cost], table: Path) -> list[Measure]:
+    return cost_measures(WORK, measure_side(table))
+
+
+def goals(_: Run) -> list[Goal]:
+    of_hudi = Baseline(systems=(HUDI,))
+    return [
+        Goal(what=WORK, unit=CPU, limit=0.25, baseline=of_hudi),
+        Goal(what=WORK, unit=MEMORY, limit=1500),
+    ]
+
+
+JOB = Job(
+    name="metadata",
+    title="Building the metadata table",
+    does="""\
+The metadata table of 20 000 base files with 2 000 000 keys is built from nothing: the listing, the
+statistics of columns and partitions, and the record index. Ours is a whole process of
+`reconciler apply`; the start of Hudi's JVM and Spark does not count.""",
+    measure=measure,
+    goals=goals,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_alone(JOB))

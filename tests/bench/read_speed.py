@@ -1,30 +1,29 @@
 """Measure reading a table with real Hudi 1.2.0 and with our reader, in one run.
 
-python -m tests.bench.read_speed                  4 000 000 rows, copy-on-write and merge-on-read
-python -m tests.bench.read_speed --rows 400000    fewer
-python -m tests.bench.read_speed --only mor       one of the two
+python -m tests.bench.read_speed             4 000 000 rows, copy-on-write and merge-on-read
+python -m tests.bench.read_speed --quick     200 000 rows, one turn
 
 Each side is a warm Spark session of its own on two cores with 4 GB and a JVM as people run it; they
-take turns, the first turn is not counted, medians of three. A turn opens the table and writes all
-its rows and columns to Spark's "noop" sink, which takes them and does nothing. First both say how
-many rows there are and the sum of their hashes, which must be the same. Real Hudi makes the tables:
-a bulk insert, and for merge-on-read an upsert of every fifth row.
+take turns after one that is not counted. A turn opens the table and writes all its rows and columns
+to Spark's "noop" sink, which takes them and does nothing. First both say how many rows there are
+and the sum of their hashes, which must be the same. Real Hudi makes the tables: a bulk insert, and
+for merge-on-read an upsert of every fifth row.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
-import statistics
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Self
 
+from tests.bench.figures import CPU, WALL, Baseline, Figure, Goal, Measure
+from tests.bench.jobs import ROOT, Job, Run, run_alone, take_turns
+from tests.bench.versions import HUDI, HUDI_VERSION, OURS
 from tests.oracle.hudi import HudiTable, RealHudi
 
-ROOT = Path(__file__).parents[2]
 HEAP = "4g"
 #: a table of orders: keys, times, text of few and of many values, numbers, a struct
 ORDERS = """select concat('order-', lpad(cast({key} as string), 9, '0')) order_id,
@@ -47,6 +46,7 @@ OPTIONS = {
 #: at most so many times Hudi's time
 GOALS = {"cow": 1.1, "mor": 0.8}
 KINDS = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+WORK = {"cow": "scan of base files", "mor": "merge of base and log files"}
 
 
 def make_table(hudi: RealHudi, path: Path, kind: str, rows: int) -> None:
@@ -91,52 +91,60 @@ class Ours:
         return json.loads(line)
 
 
-def measure_reads(hudi: RealHudi, ours: Ours, table: Path, turns: int) -> dict[str, float]:
-    """Return the median wall seconds of ``hudi`` and ``ours`` after one warm-up turn."""
-    taken: dict[str, list[dict[str, Any]]] = {"hudi": [], "ours": []}
-    theirs = hudi.ask("sum_of", table=HudiTable(path=table), options={})
-    if (found := ours.ask("sum", table)) != theirs:
-        raise SystemExit(f"they do not see the same rows: Hudi {theirs}, ours {found}")
-    for turn in range(turns + 1):
+def measure_kind(run: Run, hudi: RealHudi, kind: str, rows: int) -> tuple[Figure, ...]:
+    """Measure both readers of one kind of table, which must give the same rows."""
+    path = run.folder / f"{kind}-{rows}"
+    if not path.is_dir():
+        print(f"making {path.name}", file=sys.stderr)
+        make_table(hudi, path, kind, rows)
+    table = HudiTable(path=path)
+    with Ours() as ours:
+        theirs = hudi.ask("sum_of", table=table, options={})
+        if (found := ours.ask("sum", path)) != theirs:
+            raise SystemExit(f"they do not see the same rows: Hudi {theirs}, ours {found}")
         sides = {
-            "hudi": hudi.ask("timed_read", table=HudiTable(path=table), options={}),
-            "ours": ours.ask("read", table),
+            OURS: lambda: _measures(kind, ours.ask("read", path)),
+            HUDI: lambda: _measures(kind, hudi.ask("timed_read", table=table, options={})),
         }
-        for name, side in sides.items():
-            cost = f"{side['wall']:7.2f} s {side['cpu']:7.2f} CPU s"
-            print(f"  turn {turn} {name} {cost}", file=sys.stderr, flush=True)
-            taken[name] += [side] * (turn > 0)
-    return {name: statistics.median(t["wall"] for t in spent) for name, spent in taken.items()}
+        for warm_up in sides.values():
+            warm_up()
+        return take_turns(run, sides)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=4_000_000)
-    parser.add_argument("--only", choices=list(GOALS))
-    parser.add_argument("--turns", type=int, default=3)
-    arguments = parser.parse_args()
-    is_met = True
-    hudi = RealHudi("1.2.0", heap=f"{HEAP}!", timeout=3600)
+def _measures(kind: str, cost: dict[str, Any]) -> list[Measure]:
+    return [
+        Measure(what=WORK[kind], unit=WALL, value=cost["wall"]),
+        Measure(what=WORK[kind], unit=CPU, value=cost["cpu"]),
+    ]
+
+
+def measure(run: Run) -> list[Figure]:
+    rows = run.pick(4_000_000, 200_000)
+    hudi = RealHudi(HUDI_VERSION, heap=f"{HEAP}!", timeout=3600)
     try:
-        for kind in [arguments.only] if arguments.only else GOALS:
-            table = ROOT / ".bench" / f"{kind}-{arguments.rows}"
-            if not table.is_dir():
-                print(f"making {table.name}", file=sys.stderr)
-                make_table(hudi, table, kind, arguments.rows)
-            with Ours() as ours:
-                found = measure_reads(hudi, ours, table, arguments.turns)
-            ratio = found["ours"] / found["hudi"]
-            is_met &= ratio <= GOALS[kind]
-            print(
-                f"{kind} {arguments.rows} rows: Hudi {found['hudi']:.2f} s, "
-                f"ours {found['ours']:.2f} s, "
-                f"{ratio:.2f} times Hudi's time (goal {GOALS[kind]})",
-                flush=True,
-            )
+        return [one for kind in KINDS for one in measure_kind(run, hudi, kind, rows)]
     finally:
         hudi.close()
-    return int(not is_met)
+
+
+def goals(_: Run) -> list[Goal]:
+    of_hudi = Baseline(systems=(HUDI,))
+    return [
+        Goal(what=WORK[kind], unit=WALL, limit=limit, baseline=of_hudi)
+        for kind, limit in GOALS.items()
+    ]
+
+
+JOB = Job(
+    name="reads",
+    title="Reading all rows",
+    does="""\
+Both read all rows and columns of tables of 4 000 000 rows in eight partitions that real Hudi made,
+in warm sessions: base files alone, and base files with log files that change every fifth row.""",
+    measure=measure,
+    goals=goals,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_alone(JOB))

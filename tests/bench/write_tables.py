@@ -91,6 +91,16 @@ def read_contents(table: Path) -> TableContents:
     )
 
 
+def newest_base_files(table: Path) -> list[Path]:
+    """Return the newest base file of every file group."""
+    newest: dict[str, tuple[str, Path]] = {}
+    for path in table.glob("*/*.parquet"):
+        name = BaseName.parse(path.name)
+        if name is not None:
+            newest[name.file_id] = max(newest.get(name.file_id, ("", path)), (name.instant, path))
+    return [path for _, path in newest.values()]
+
+
 def expected_sums(folder: Path, history: History) -> Sums:
     """Return the expected sums: the last change of every key."""
     names = ["seed", *(name for _, name in history.steps)]
