@@ -40,23 +40,29 @@ def by_hudi(rows: DataFrame, request: dict[str, Any]) -> None:
 
 def by_us(rows: DataFrame, request: dict[str, Any]) -> None:
     """Write with ``reconciler.write`` and the declared sizes."""
+    (loaded,) = reconciler.load_specs(write_spec(request))
+    outcome = reconciler.write(rows, loaded, request["operation"])
+    if outcome.status != "completed" or outcome.warnings:
+        raise SystemExit(f"the write is not as it should be: {outcome}")
+
+
+def write_spec(request: dict[str, Any]) -> Path:
+    """Write the spec of our side beside its table."""
     spec = {
         "path": request["table"],
         "timezone": "UTC",
         "files": {
-            "target": request["target"],
-            "small": request["small"],
+            "target": f"{request['target']}B",
+            "small": f"{request['small']}B",
             "recordSize": ROW_BYTES,
+            "assign": request.get("assign", "steady"),
         },
         "concurrency": {"lock": {"provider": "filesystem", "path": ".hoodie", "expire": 0}},
     }
     whole = {"apiVersion": "reconciler/v1", "kind": "HudiTable", "metadata": {"name": "bench"}}
     file = Path(f"{request['table']}.spec.yaml")
     file.write_text(json.dumps(whole | {"spec": spec}))  # YAML has JSON in it
-    (loaded,) = reconciler.load_specs(file)
-    outcome = reconciler.write(rows, loaded, request["operation"])
-    if outcome.status != "completed" or outcome.warnings:
-        raise SystemExit(f"the write is not as it should be: {outcome}")
+    return file
 
 
 def handlers(system: str, spark: SparkSession) -> Handlers:
