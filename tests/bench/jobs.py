@@ -35,6 +35,7 @@ MODULES: Final[Mapping[str, str]] = {
     "reads": "tests.bench.read_speed",
     "metadata": "tests.bench.metadata_rebuild_speed",
     "merge-on-read": "tests.bench.merge_on_read_speed",
+    "inserts": "tests.bench.insert_speed",
     "layouts": "tests.bench.layout_real",
 }
 #: seconds that other processes are watched before a turn
