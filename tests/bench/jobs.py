@@ -31,6 +31,7 @@ from tests.bench.figures import Figure, Goal, Measure, collect_figures, is_ours
 ROOT: Final = Path(__file__).parents[2]
 #: module of every job, in the order of a run: short ones first
 MODULES: Final[Mapping[str, str]] = {
+    "planning": "tests.bench.planning_job",
     "small-work": "tests.bench.small_work",
     "index": "tests.bench.index_speed",
     "reads": "tests.bench.read_speed",
