@@ -48,8 +48,8 @@ _READING: Final = """\
 - *ratio* is our value divided by that of the best peer, or of what the goal names. *worst* is our
   greatest turn divided by the least turn of the other.
 - Spark alone is a floor and no peer: it keeps no timeline, index, statistics or meta columns.
-- Every turn of a system is a fresh process. Where Spark is used its start does not count, unless
-  the job says so. Systems take turns, and all have two cores.
+- Systems take turns, and all have two cores. Unless a job says otherwise, every turn is a fresh
+  process, and where Spark is used its start does not count.
 """
 
 
