@@ -41,6 +41,7 @@ from reconciler.cli.spark_properties import (
 from reconciler.cli.terminal import log_message
 from reconciler.errors import ReconcilerError, UsageError
 from reconciler.spark.executor_wait import report_waits
+from reconciler.spark.sessions import find_running_session
 from reconciler.storage.hadoop_settings import PROFILE_SETTING
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def open_spark_session(
     from_variables: Collection[str] = (),
     needs: StoreNeeds = NO_STORES,
 ) -> Iterator[SparkSession]:
-    """Open a session for the block: the active one if there is one, else a new one.
+    """Open a session for the block: that of this process if it has one, else a new one.
 
     ``master`` is Spark's; the default is local[*] unless Spark is configured otherwise. Settings of
     spark-submit win over all. ``from_variables``: the settings that environment variables hold.
@@ -100,9 +101,9 @@ def open_spark_session(
     check_own_settings(conf)
     from pyspark.sql import SparkSession  # noqa: PLC0415 (slow to import)
 
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        yield active
+    running = find_running_session()
+    if running is not None:
+        yield running
         return
     _announce(master, from_variables)
     use_java()
@@ -174,11 +175,7 @@ def _report_wait(text: str) -> None:
 
 def has_active_session() -> bool:
     """Return whether this process has a Spark session, which commands then use."""
-    if "pyspark" not in sys.modules:
-        return False
-    from pyspark.sql import SparkSession  # noqa: PLC0415 (slow to import)
-
-    return SparkSession.getActiveSession() is not None
+    return find_running_session() is not None
 
 
 def is_spark_running() -> bool:

@@ -20,6 +20,7 @@ from reconciler.reader.spark import translate_spark_errors
 from reconciler.spark.connect import refuse_connect
 from reconciler.spark.failures import explain_failure
 from reconciler.spark.jobs import run_job_group
+from reconciler.spark.sessions import find_running_session
 from reconciler.spark.staging import StagingOpener, choose_staging
 from reconciler.spark.tasks import get_task_attempt, make_local_folder, use_one_core
 from reconciler.spark.workers import (
@@ -53,14 +54,12 @@ _PARTS_OF_TYPES: Final = ("elementType", "keyType", "valueType")
 
 
 def find_session(rows: DataFrame | None) -> SparkSession:
-    """Return the session of rows, or the active one; raise UsageError if there is none."""
+    """Return the session of rows, or that of this process; raise UsageError if it has none."""
     if rows is not None:
         return rows.sparkSession
-    from pyspark.sql import SparkSession  # noqa: PLC0415 (heavy)
-
-    if active := SparkSession.getActiveSession():
-        refuse_connect(active, "reconcile=True")
-        return active
+    if running := find_running_session():
+        refuse_connect(running, "reconcile=True")
+        return running
     raise UsageError("reconcile=True needs a Spark session: start one before the write")
 
 

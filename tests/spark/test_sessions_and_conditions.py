@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from random import Random
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from reconciler.cli.spark import open_spark_session
 from reconciler.index.footers import index_row_groups
 from reconciler.index.may_match import may_match
 from reconciler.index.predicates.functions import KNOWN_FUNCTIONS
@@ -219,3 +221,15 @@ def test_texts_are_those_that_spark_reads(spark, tmp_path):
                   if needed - ours[where]}  # fmt: skip
     assert len(truth) > 100
     assert sum(len(VALUES) - len(kept) for kept in ours.values()) > 5 * len(truth)
+
+
+def test_a_thread_without_an_active_session_uses_that_of_the_process(spark):
+    """So it is after Ctrl-C, too; a new session would be the same one, and stop it at its end."""
+
+    def open_one():
+        with open_spark_session("local[2]", {}) as found:
+            return found
+
+    with ThreadPoolExecutor(1) as thread:
+        assert spark is thread.submit(open_one).result()
+    assert 1 == spark.range(1).count()
