@@ -10,12 +10,16 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from reconciler.arrays import Integers
 
 Texts = Sequence[str | None]
 
@@ -29,9 +33,20 @@ _ESCAPES: Final = {
     **{code: f"\\u{code:04X}" for code in range(0x20)},
     **{ord(sign): f"\\{letter}" for sign, letter in zip('"\\\b\f\n\r\t', '"\\bfnrt', strict=True)},
 }
+#: half a surrogate pair, for which Java has one sign and Python three
+_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _YEAR: Final = re.compile(r"[+-]?\d+")
 _LAST_PLAIN_YEAR: Final = 9999
-_FIRST_YEAR, _LAST_YEAR = np.datetime64("0001-01-01", "us"), np.datetime64("10000-01-01", "us")
+_DAY: Final = 86_400
+#: days since 1970 in years of four digits: the first of year 0, and the first after year 9999
+_LEAST_DAY, _MOST_DAY = -719_528, 2_932_897
+_SECOND: Final = 1_000_000
+#: the last year whose changes of a zone Arrow knows ends here
+_FIRST_LATE: Final = int(np.datetime64("2037-01-01", "us").astype(np.int64))
+#: rules of zones repeat from here on at the latest (Morocco's table ends in 2087), and each time
+#: after so many seconds: those of 400 years, after which weekdays and leap years repeat
+_FIRST_REPEATED: Final = int(np.datetime64("2100-01-01", "s").astype(np.int64))
+_PERIOD: Final = 146_097 * _DAY
 
 
 def find_unprintable_column(schema: pa.Schema) -> str | None:
@@ -101,7 +116,18 @@ def _make_texts(values: Any, zone: str) -> Texts:  # noqa: PLR0911 (a case for e
         return _spell_times(values, zone)
     if types.is_date32(kind):
         return _spell_days(values)
-    texts: list[str | None] = values.cast(pa.string()).to_pylist()
+    return _list_texts(values.cast(pa.string()))
+
+
+def _list_texts(values: Any) -> list[Any]:
+    """Return the values of a column of texts; what is not UTF-8 in them is replaced."""
+    try:
+        texts: list[Any] = values.to_pylist()
+    except UnicodeDecodeError:
+        texts = [
+            None if data is None else _SURROGATE.sub(b"\xff", data).decode("utf-8", "replace")
+            for data in values.cast(pa.binary()).to_pylist()
+        ]
     return texts
 
 
@@ -116,7 +142,7 @@ def _make_json(values: Any, zone: str) -> Sequence[str]:
         items = _make_json(values.values, zone)
         return _hide_nulls(values, [f"[{','.join(part)}]" for part in _split(values, items)])
     if types.is_map(kind):
-        keys = [_quote(key) for key in values.keys.to_pylist()]
+        keys = [_quote(key) for key in _list_texts(values.keys)]
         pairs = [
             f"{key}:{item}" for key, item in zip(keys, _make_json(values.items, zone), strict=True)
         ]
@@ -132,8 +158,7 @@ def _make_flat_json(values: Any, zone: str) -> list[str]:
     elif types.is_string(kind) and not _has_special_sign(values):
         made = pc.binary_join_element_wise('"', values, '"', "")
     if made is not None:
-        texts: list[str] = made.fill_null(_NULL).to_pylist()
-        return texts
+        return _list_texts(made.fill_null(_NULL))
     cells = _make_texts(values, zone)
     if types.is_decimal(kind):
         return [_NULL if text is None else text for text in cells]
@@ -194,49 +219,72 @@ def _spell_float(kind: pa.DataType) -> Callable[[float], str]:
 
 
 def _spell_days(values: Any) -> Texts:
-    texts = np.datetime_as_string(
-        values.cast(pa.timestamp("s")).to_numpy(zero_copy_only=False), "D"
-    )
-    return _blank(values, _sign_late_years(texts.tolist()))
+    days = values.cast(pa.int32()).fill_null(0).to_numpy(zero_copy_only=False)
+    texts = np.datetime_as_string(days.astype("datetime64[D]"), "D").tolist()
+    is_usual = days.min(initial=0) >= _LEAST_DAY and days.max(initial=0) < _MOST_DAY
+    return _blank(values, texts if is_usual else list(map(_pad_year, texts)))
 
 
 def _spell_times(values: Any, zone: str) -> Texts:
+    times = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     if values.type.tz is None:
-        return _blank(values, _spell_local(values))
-    utc = values.cast(pa.timestamp("us"))
-    local = pc.local_timestamp(values.cast(pa.timestamp("us", zone)))
-    shift = pc.subtract(local.cast(pa.int64()), utc.cast(pa.int64())).fill_null(0).to_numpy()
-    minutes, place = np.unique(np.trunc(shift / 60_000_000).astype(np.int64), return_inverse=True)
+        return _blank(values, _spell_moments(times, np.zeros(1, np.int64)))
+    shifts = _find_shifts(times, zone)
+    minutes, place = np.unique(np.trunc(shifts / 60).astype(np.int64), return_inverse=True)
     offsets = [_spell_offset(each) for each in minutes.tolist()]
-    texts = _spell_local(local)
+    texts = _spell_moments(times, shifts)
     shown = [text + offsets[at] for text, at in zip(texts, place.tolist(), strict=True)]
     return _blank(values, shown)
 
 
-def _spell_local(values: Any) -> list[str]:
-    times = values.fill_null(0).to_numpy(zero_copy_only=False)
-    texts: list[str] = np.datetime_as_string(times, "us").tolist()
-    if len(times) and not (times.min() >= _FIRST_YEAR and times.max() < _LAST_YEAR):
-        texts = [_spell_era(text) for text in texts]
-    return texts
+def _spell_moments(times: Integers, shifts: Integers) -> list[str]:
+    """Return times with microseconds, moved by seconds."""
+    days = times // (_DAY * _SECOND)
+    if days.min(initial=0) > _LEAST_DAY and days.max(initial=0) < _MOST_DAY - 1:
+        moved = (times + shifts * _SECOND).view("datetime64[us]")
+        texts: list[str] = np.datetime_as_string(moved, "us").tolist()
+        return texts
+    seconds, parts = np.divmod(times, _SECOND)
+    whole = np.datetime_as_string((seconds + shifts).view("datetime64[s]"), "s").tolist()
+    return [
+        f"{_pad_year(text)}.{part:06d}" for text, part in zip(whole, parts.tolist(), strict=True)
+    ]
 
 
-def _spell_era(text: str) -> str:
-    """Return a time with the year of its era, as Java's letter y gives it.
+def _find_shifts(times: Integers, zone: str) -> Integers:
+    """Return how many seconds a zone is ahead of UTC at times, which are microseconds.
 
-    >>> [_spell_era(text) for text in ("10000-01-01T00", "0000-01-01T00", "-001-01-01T00")]
-    ['+10000-01-01T00', '0001-01-01T00', '0002-01-01T00']
+    Arrow knows the changes of a zone only up to 2037.
+    """
+    is_late = times >= _FIRST_LATE
+    known = pa.array(np.where(is_late, 0, times)).cast(pa.timestamp("us", zone))
+    local = pc.local_timestamp(known).cast(pa.int64()).to_numpy()
+    shifts: Integers = (local - known.cast(pa.int64()).to_numpy()) // _SECOND
+    if is_late.any():
+        minutes, place = np.unique(times[is_late] // (60 * _SECOND), return_inverse=True)
+        shifts[is_late] = np.array(_find_late_shifts(minutes, zone))[place]
+    return shifts
+
+
+def _find_late_shifts(minutes: Integers, zone: str) -> list[int]:
+    """Return how many seconds a zone is ahead of UTC at minutes that Arrow does not know."""
+    rules, seconds = ZoneInfo(zone), minutes * 60
+    seconds -= np.maximum((seconds - _FIRST_REPEATED) // _PERIOD, 0) * _PERIOD
+    moments = (datetime.fromtimestamp(second, rules) for second in seconds.tolist())
+    return [int((moment.utcoffset() or timedelta()).total_seconds()) for moment in moments]
+
+
+def _pad_year(text: str) -> str:
+    """Return a time with the year as Java spells it.
+
+    >>> [_pad_year(text) for text in ("10000-01-01T00", "0000-01-01T00", "-001-01-01T00")]
+    ['+10000-01-01T00', '0000-01-01T00', '-0001-01-01T00']
     """
     found = _YEAR.match(text)
     assert found is not None, text
     year = int(found[0])
-    shown = 1 - year if year <= 0 else year
-    sign = "+" if shown > _LAST_PLAIN_YEAR else ""
-    return f"{sign}{shown:04d}{text[found.end() :]}"
-
-
-def _sign_late_years(texts: Sequence[str]) -> list[str]:
-    return [f"+{text}" if text[4:5] not in ("-", "") and text[0] != "-" else text for text in texts]
+    sign = "-" if year < 0 else "+" if year > _LAST_PLAIN_YEAR else ""
+    return f"{sign}{abs(year):04d}{text[found.end() :]}"
 
 
 def _spell_offset(minutes: int) -> str:

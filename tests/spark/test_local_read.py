@@ -120,6 +120,7 @@ def _make_odd_columns():
         utc(1850, 1, 1),
         utc(9999, 12, 31, 11),
         utc(1, 1, 2),
+        utc(2099, 7, 1),
     ]
     numbers = [0.1, 1e7, 1e-3, 9.999e-4, -0.0, float("nan"), float("-inf"), 5e-324, 1.5e300]
     fine = Decimal("0.000000000000000001")
@@ -149,6 +150,8 @@ def _make_odd_columns():
             ["", 'a"b\\c/d', "\x00\x01\x1f\x7f\b\f\n\r\t", "äöü😀\u2028", " lead"],
             pa.string(),
         ),
+        "early day": ([-719528, -719529, -1000000, 2932897], pa.date32()),
+        "early time": ([-62167219200000001, -(10**17), 253402300800000000], pa.timestamp("us")),
         "truth": ([True, False], pa.bool_()),
         "long": ([-(2**63), 2**63 - 1], pa.int64()),
         "struct`%s": ([nested], pa.struct(kinds)),

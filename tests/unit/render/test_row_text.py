@@ -59,6 +59,43 @@ def test_times_have_microseconds_and_the_offset_of_the_zone():
     assert ["+10000-01-01"] == cells(pa.array([2932897], pa.int32()).cast(pa.date32()))
 
 
+def test_years_before_the_first_and_after_the_last_of_four_digits_are_those_of_java():
+    seconds = np.array([-62167219201, -62167219200, -62135596801, -(10**11), 253402300800])
+    utc = pa.array(seconds * 1_000_000).cast(pa.timestamp("us", "UTC"))
+    assert [
+        "-0001-12-31T23:59:59.000000Z",
+        "0000-01-01T00:00:00.000000Z",
+        "0000-12-31T23:59:59.000000Z",
+        "-1199-02-15T14:13:20.000000Z",
+        "+10000-01-01T00:00:00.000000Z",
+    ] == cells(utc)
+    assert "-0001-12-31T19:03:57.000000-04:56" == cells(utc, "America/New_York")[0]
+    days = pa.array([-719529, -719528, -1000000, None], pa.int32()).cast(pa.date32())
+    assert ["-0001-12-31", "0000-01-01", "-0768-02-04", None] == cells(days)
+    ends = pa.array([-(2**63), 2**63 - 1]).cast(pa.timestamp("us"))
+    assert ["-290308-12-21T19:59:05.224192", "+294247-01-10T04:00:54.775807"] == cells(ends)
+
+
+def test_summer_time_does_not_end_in_2037():
+    days = np.array(["2037-07-01", "2099-07-01", "2099-12-31"], "datetime64[us]")
+    times = pa.array(days).cast(pa.timestamp("us", "UTC"))
+    assert [
+        "2037-07-01T02:00:00.000000+02:00",
+        "2099-07-01T02:00:00.000000+02:00",
+        "2099-12-31T01:00:00.000000+01:00",
+    ] == cells(times, "Europe/Berlin")
+    millennia = pa.array([253402300800000000 + 15_552_000_000_000]).cast(pa.timestamp("us", "UTC"))
+    assert ["+10000-06-28T20:00:00.000000-04:00"] == cells(millennia, "America/New_York")
+
+
+def test_bytes_that_are_no_text_are_replaced():
+    odd = [b"ok", b"a\xe2\x82", b"\xed\xa0\x80b", b"\xff\xfe", None]
+    texts = pa.Array.from_buffers(pa.string(), 5, pa.array(odd).buffers())
+    assert ["ok", "a\ufffd", "\ufffdb", "\ufffd\ufffd", None] == cells(texts)
+    rows = pa.record_batch({"c": texts.slice(3)})
+    assert ['{"c":"\ufffd\ufffd"}', '{"c":null}'] == list(make_json_lines(rows, "UTC"))
+
+
 def test_a_part_of_nested_values_is_that_part():
     rows = pa.record_batch(
         {
