@@ -7,7 +7,7 @@ other functions, casts, times with a zone, fields of structs, names that are not
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
@@ -47,6 +47,8 @@ from reconciler.storage.api import Storage
 
 #: Spark looks for the part about partitions in no more expressions than some of these have
 _MAX_LEAVES: Final = 20
+#: Spark looks for a value in a set if a list is longer than this
+_MAX_ELEMENTS: Final = 10
 #: whole numbers below are the same in every type of Spark that a column of them is compared in
 _INTEGERS: Final = 1 << 63
 _FLOAT_INTEGERS: Final = 1 << 24
@@ -159,7 +161,8 @@ def _is_certain(leaf: Predicate, scan: Scan) -> bool:
             return len(kinds) == 1 and all(same)
         case Like(pattern=pattern, escape=escape):
             is_plain = escape == "\\" and "\\" not in str(pattern.value)
-            return not is_partition and is_plain and _is_of_type(kind, pattern, is_partition=False)
+            is_text = pa.types.is_string(kind) and not is_partition
+            return is_text and is_plain and _is_of_type(kind, pattern, is_partition=False)
         case _:
             return False
 
@@ -220,10 +223,20 @@ def _derive_for_partitions(predicate: Predicate, names: list[str]) -> Predicate 
 def can_filter_rows(predicate: Predicate, scan: Scan) -> bool:
     """True if ``filter_rows`` gives the rows for which Spark finds a plain condition true."""
     return all(
-        _is_exact(literal, scan.table_schema.field(_get_name(leaf)).type)
+        _has_exact_literals(leaf, scan.table_schema.field(_get_name(leaf)).type)
         for leaf in _list_leaves(predicate)
-        for literal in _list_literals(leaf)
     )
+
+
+def _has_exact_literals(leaf: Predicate, kind: pa.DataType) -> bool:
+    literals = _list_literals(leaf)
+    if pa.types.is_floating(kind) and len(literals) > _MAX_ELEMENTS and _has_zero(literals):
+        return False  # in a set of Spark 0.0 is not -0.0 (OptimizeIn, InSet)
+    return all(_is_exact(literal, kind) for literal in literals)
+
+
+def _has_zero(literals: Iterable[Literal]) -> bool:
+    return any(Decimal(str(literal.value)) == 0 for literal in literals)
 
 
 def _list_literals(leaf: Predicate) -> tuple[Literal, ...]:

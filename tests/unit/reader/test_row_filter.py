@@ -50,7 +50,14 @@ def test_rows_are_those_that_spark_leaves(where, rows):
     assert rows == filter_rows(ROWS, predicate).column("row").to_pylist()
 
 
-@pytest.mark.parametrize("where", ["m > 1.005", "m < 123456789", "f = 16777217", "m = 1e0"])
-def test_what_spark_may_round_is_left_to_it(where):
+@pytest.mark.parametrize(
+    "where",
+    [
+        "m > 1.005", "m < 123456789", "f = 16777217", "m = 1e0",
+        "n like 1", "d not like 5.0", "m like 1.5", "day like '2026-01-01'",
+        f"d in (0{', 1' * 10})",
+    ],
+)  # fmt: skip
+def test_what_spark_casts_or_looks_up_in_a_set_is_left_to_it(where):
     predicate = parse_plain_condition(where, SCAN)
     assert predicate is None or not can_filter_rows(predicate, SCAN)
