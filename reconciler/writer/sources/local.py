@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reconciler.errors import FormatError, StorageError
 from reconciler.file_slices.merge.avro_schema import to_arrow_schema
+from reconciler.reader.spark_types import to_spark_schema
 from reconciler.storage.redaction import redact_urls
 from reconciler.writer.sources.avro import check_avro_columns, read_avro_batches, read_avro_schema
 from reconciler.writer.sources.files import SourceFiles
@@ -24,9 +26,16 @@ _BATCH_ROWS: Final = 64 * 1024
 _PART_BYTES: Final = 16 * 1024 * 1024
 #: keys of a Parquet footer: of files by Spark, and of those with dates in the hybrid calendar
 _SPARK_VERSION: Final = b"org.apache.spark.version"
+_SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
+#: the metadata of a column of CHAR or VARCHAR
+_CHARACTERS: Final = "__CHAR_VARCHAR_TYPE_STRING"
+_ENUM: Final = "Enum"
+#: Spark wrote in the hybrid calendar before
+_FIRST_PROLEPTIC: Final = b"3"
 _LEGACY: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 #: Spark asks which calendar earlier days are in if the file does not say so
-_FIRST_DAY, _FIRST_TIME = date(1582, 10, 15), datetime(1900, 1, 1)  # noqa: DTZ001 (compared so)
+_FIRST: Final = {"Date": np.datetime64("1582-10-15"), "Timestamp": np.datetime64("1900-01-01")}
+_UNITS: Final = {"": "D", "milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 _SAME: Final = (
     pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(),
     pa.string(), pa.binary(), pa.date32(),
@@ -124,6 +133,7 @@ def _open_parquet_source(source: SourceFiles) -> LocalSource:
         with _open_parquet(name, source.store_options) as file:
             _check_calendar(name, file.metadata)
             schemas.append(_make_schema(name, file.schema_arrow))
+            _check_types(name, file.metadata, schemas[-1])
             rows += file.metadata.num_rows
             sizes = _list_group_sizes(file.metadata)
         size += sum(sizes)
@@ -179,8 +189,7 @@ def _open_parquet(name: str, options: Mapping[str, Any]) -> Iterator[pq.ParquetF
 
 def _make_schema(name: str, schema: pa.Schema) -> pa.Schema:
     """Return a file's columns in the types that Spark gives them, all of which may be null."""
-    lower = [column.lower() for column in schema.names]
-    if len(set(lower)) < len(lower):
+    if _has_same_names(list(schema)):
         raise NeedsSparkError(f"{redact_urls(name)} has names that differ in their case only")
     fields = []
     for field in schema:
@@ -193,6 +202,43 @@ def _make_schema(name: str, schema: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
+def _has_same_names(fields: Sequence[pa.Field]) -> bool:
+    """True if names are the same but for their case, here or in a struct below."""
+    names = {field.name.lower() for field in fields}
+    kinds = [field.type for field in fields]
+    below = ([kind.field(at) for at in range(kind.num_fields)] for kind in kinds)
+    return len(names) < len(fields) or any(map(_has_same_names, below))
+
+
+def _check_types(name: str, footer: Any, schema: pa.Schema) -> None:
+    """Raise NeedsSparkError for types of Parquet or Spark that Arrow does not tell."""
+    columns = map(footer.schema.column, range(footer.num_columns))
+    if any(json.loads(column.logical_type.to_json())["Type"] == _ENUM for column in columns):
+        raise NeedsSparkError(f"{redact_urls(name)} has a column of ENUM")
+    text = (footer.metadata or {}).get(_SPARK_SCHEMA)
+    if text is None:
+        return
+    try:
+        is_same = _list_types(json.loads(text)) == _list_types(to_spark_schema(schema))
+    except (ValueError, KeyError, TypeError):
+        is_same = False
+    if not is_same:
+        raise NeedsSparkError(f"{redact_urls(name)} has types of Spark's own")
+
+
+def _list_types(kind: Any) -> Any:
+    """Return a type of Spark's JSON without what does not change its values."""
+    if not isinstance(kind, dict):
+        return kind
+    if kind["type"] == "struct":
+        return [
+            (field["name"], _list_types(field["type"]), _CHARACTERS in field["metadata"])
+            for field in kind["fields"]
+        ]
+    parts = {"array": ("elementType",), "map": ("keyType", "valueType")}[kind["type"]]
+    return (kind["type"], *(_list_types(kind[part]) for part in parts))
+
+
 def _convert_type(  # noqa: PLR0911 (a case for each kind of type)
     kind: pa.DataType,
 ) -> pa.DataType | None:
@@ -202,6 +248,8 @@ def _convert_type(  # noqa: PLR0911 (a case for each kind of type)
         return kind
     if types.is_large_string(kind) or types.is_large_binary(kind):
         return pa.string() if types.is_large_string(kind) else pa.binary()
+    if types.is_dictionary(kind):  # of Arrow's types only, as Pandas writes them
+        return _convert_type(kind.value_type)
     if types.is_timestamp(kind) and kind.unit in ("ms", "us"):
         return pa.timestamp("us", None if kind.tz is None else "UTC")
     if types.is_struct(kind):
@@ -221,25 +269,24 @@ def _check_calendar(name: str, footer: Any) -> None:
     keys = footer.metadata or {}
     if any(key in keys for key in _LEGACY):
         raise NeedsSparkError(f"{redact_urls(name)} has dates in the hybrid calendar")
-    if _SPARK_VERSION in keys:
+    if keys.get(_SPARK_VERSION, b"") >= _FIRST_PROLEPTIC:
         return
     for group in range(footer.num_row_groups):
         for column in range(footer.num_columns):
-            if _may_be_early(footer.row_group(group).column(column)):
+            logical = footer.schema.column(column).logical_type
+            if _may_be_early(footer.row_group(group).column(column), logical):
                 text = "has, or may have, dates before 1582 or times before 1900"
                 raise NeedsSparkError(f"{redact_urls(name)} {text}")
 
 
-def _may_be_early(chunk: Any) -> bool:
-    statistics = chunk.statistics
-    kind = str(statistics.logical_type.type) if statistics is not None else ""
-    if statistics is None:
+def _may_be_early(chunk: Any, logical: Any) -> bool:
+    statistics, kind = chunk.statistics, json.loads(logical.to_json())
+    if kind["Type"] not in _FIRST:
         return bool(chunk.physical_type == "INT96")
-    if kind not in ("DATE", "TIMESTAMP"):
-        return False
+    if statistics is None:
+        return True
     if not statistics.has_min_max:
         return bool(statistics.null_count != chunk.num_values)
-    least = statistics.min
-    if isinstance(least, datetime):
-        return least.replace(tzinfo=None) < _FIRST_TIME
-    return bool(least < _FIRST_DAY)
+    first = _FIRST[kind["Type"]].astype(f"datetime64[{_UNITS[kind.get('timeUnit', '')]}]")
+    # as whole numbers, because Python has no times after the year 9999
+    return bool(statistics.min_raw < first.astype(np.int64))
