@@ -11,7 +11,6 @@ runs as a script that starts Spark.
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +22,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 
 from tests.bench.figures import BEST_PEER, WALL, Baseline, Figure, Goal, Measure, cost_measures
 from tests.bench.jobs import ROOT, Job, Run, run_alone, take_turns
@@ -140,7 +140,7 @@ def spec_text(work: SmallWork) -> str:
         **work.declared,
     }
     whole = {"apiVersion": "reconciler/v1", "kind": "HudiTable", "metadata": {"name": "small"}}
-    return json.dumps(whole | {"spec": spec})  # YAML has JSON in it
+    return yaml.safe_dump(whole | {"spec": spec}, sort_keys=False)
 
 
 def measure_system(kept: Path, system: str) -> list[Measure]:
