@@ -20,7 +20,7 @@ import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.bench.jobs import MODULES, ROOT, Job, Run, load_job
+from tests.bench.jobs import MODULES, ROOT, Job, Run, first_line, load_job
 from tests.bench.machine import Machine, read_machine
 from tests.bench.performance_page import render_page
 from tests.bench.ratio_table import print_table
@@ -39,7 +39,7 @@ def run_job(job: Job, run: Run, machine: Machine) -> JobResult:
         figures += job.measure(run)
     except (SystemExit, Exception) as error:  # noqa: BLE001
         traceback.print_exc()
-        failure = f"{type(error).__name__}: {error}"
+        failure = f"{type(error).__name__}: {first_line(error)}"
     return JobResult(
         job=job.name,
         date=date,
@@ -122,7 +122,8 @@ def main() -> int:
     run = Run(is_quick=arguments.quick)
     is_met = print_table([(job, run, result.figures) for job, result in results])
     for _, result in results:
-        print("\n".join(filter(None, [result.failure, *result.log.notes])), end="")
+        for line in filter(None, [result.failure, *result.log.notes]):
+            print(f"{result.job}: {line}")
     if not arguments.quick:
         write_page(arguments)
     return int(not is_met or any(result.failure for _, result in results))

@@ -117,12 +117,18 @@ def take_turns(
             except (SystemExit, Exception) as error:
                 if is_ours(system):
                     raise
+                print(error, file=sys.stderr, flush=True)
                 failed.add(system)
-                run.log.notes.append(f"{system} failed in turn {turn + 1}: {error}")
+                run.log.notes.append(f"{system} failed in turn {turn + 1}: {first_line(error)}")
                 continue
             taken += [(system, one) for one in measures]
             _print_measures(measures)
     return collect_figures(taken)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error, which the page has room for."""
+    return str(error).partition("\n")[0][:300]
 
 
 def _print_measures(measures: Iterable[Measure]) -> None:

@@ -48,8 +48,9 @@ def upsert(spark: SparkSession, table: Path, rows: Path) -> None:
 
 
 def clean(spark: SparkSession, table: Path, _: Path) -> None:
+    spark.sql(f"create table small using hudi location 'file://{table}'")
     spark.sql(
-        f"call run_clean(path => 'file://{table}', clean_policy => 'KEEP_LATEST_FILE_VERSIONS', "
+        "call run_clean(table => 'small', clean_policy => 'KEEP_LATEST_FILE_VERSIONS', "
         "file_versions_retained => 1)"
     ).collect()
 
