@@ -124,27 +124,27 @@ def _describe_quiet(results: Sequence[JobResult]) -> list[str]:
 
 def _render_ratios(measured: Sequence[tuple[Job, JobResult]]) -> str:
     lines = ["## Ratios and goals", *_heading(HEADINGS)]
-    slower: list[Comparison] = []
+    slower: list[tuple[Job, Comparison]] = []
     for job, result in measured:
         goals = job.goals(Run())
         rows = shown_rows(compare(result.figures, goals))
-        slower += [row for row in rows if row.is_slower]
-        cells = [table_cells(row) for row in rows]
-        cells += [unmeasured_cells(goal) for goal in unmeasured(result.figures, goals)]
+        slower += [(job, row) for row in rows if row.is_slower]
+        cells = [table_cells(job, row) for row in rows]
+        cells += [unmeasured_cells(job, goal) for goal in unmeasured(result.figures, goals)]
         lines += [_row(_mark(one)) for one in cells]
     lines.append("")
     lines += _describe_slower(slower)
     return "\n".join(lines) + "\n"
 
 
-def _describe_slower(rows: Sequence[Comparison]) -> list[str]:
+def _describe_slower(rows: Sequence[tuple[Job, Comparison]]) -> list[str]:
     if not rows:
         return ["No peer does better in any row."]
     lines = ["### Where a peer does better", "The worst first:", ""]
-    for row in sorted(rows, key=lambda row: row.ratio or float("inf"), reverse=True):
+    for job, row in sorted(rows, key=lambda one: one[1].ratio or float("inf"), reverse=True):
         times = f"{describe_ratio(row)} times " if row.ratio else ""
         lines.append(
-            f"- {row.figure.what}, {row.figure.unit} ({row.figure.system}): "
+            f"- `{job.name}`: {row.figure.what}, {row.figure.unit} ({row.figure.system}): "
             f"{format_figure(row.figure)}, {times}{describe_baseline(row)}"
         )
     return list(dict.fromkeys(lines))
@@ -197,7 +197,7 @@ def _describe_goals(rows: Sequence[Comparison], missing: Sequence[Goal]) -> list
         assert row.goal is not None
         value = describe_ratio(row) if row.goal.baseline else format_figure(row.figure)
         beside = f" of {describe_baseline(row)}" if row.baseline else ""
-        verdict = _emphasise(describe_verdict(row) or "nothing to compare with")
+        verdict = _emphasise(describe_verdict(row))
         lines.append(f"- {_name_goal(row.goal)}: {value}{beside}: {verdict}")
     return lines + [f"- {_name_goal(goal)}: **not measured**" for goal in missing]
 

@@ -18,7 +18,18 @@ from tests.bench.wording import (
     format_figure,
 )
 
-HEADINGS = ("work", "measured", "system", "value", "beside", "ratio", "worst", "goal", "verdict")
+HEADINGS = (
+    "job",
+    "work",
+    "measured",
+    "system",
+    "value",
+    "beside",
+    "ratio",
+    "worst",
+    "goal",
+    "verdict",
+)
 
 
 def shown_rows(rows: Sequence[Comparison]) -> list[Comparison]:
@@ -30,9 +41,10 @@ def shown_rows(rows: Sequence[Comparison]) -> list[Comparison]:
     ]
 
 
-def table_cells(row: Comparison) -> tuple[str, ...]:
+def table_cells(job: Job, row: Comparison) -> tuple[str, ...]:
     """Return the cells of a row, as ``HEADINGS`` names them."""
     return (
+        job.name,
         row.figure.what,
         row.figure.unit,
         row.figure.system,
@@ -45,10 +57,10 @@ def table_cells(row: Comparison) -> tuple[str, ...]:
     )
 
 
-def unmeasured_cells(goal: Goal) -> tuple[str, ...]:
+def unmeasured_cells(job: Job, goal: Goal) -> tuple[str, ...]:
     """Return the cells of a goal that nothing was measured for."""
     what = (goal.what, goal.unit, goal.system)
-    return (*what, "", "", "", "", describe_goal(goal), "not measured")
+    return (job.name, *what, "", "", "", "", describe_goal(goal), "not measured")
 
 
 def print_table(measured: Sequence[tuple[Job, Run, Sequence[Figure]]]) -> bool:
@@ -61,9 +73,9 @@ def print_table(measured: Sequence[tuple[Job, Run, Sequence[Figure]]]) -> bool:
         for row in shown_rows(compare(figures, goals)):
             is_met &= row.is_met is not False
             style = "red" if row.is_met is False else "yellow" if row.is_slower else ""
-            table.add_row(*table_cells(row), style=style)
+            table.add_row(*table_cells(job, row), style=style)
         for goal in unmeasured(figures, goals):
-            table.add_row(*unmeasured_cells(goal), style="yellow")
+            table.add_row(*unmeasured_cells(job, goal), style="yellow")
     Console(width=None if Console().is_terminal else 200).print(table)
     return is_met
 

@@ -101,3 +101,10 @@ def test_a_file_that_is_no_result_is_refused_by_name(tmp_path):
 
     with pytest.raises(SystemExit, match=r"writes\.json is not a job's result"):
         load_result(tmp_path, "writes")
+
+
+def test_a_goal_whose_baseline_failed_is_not_said_to_be_met():
+    alone = replace(RESULT, figures=tuple(one for one in FIGURES if one.system == OURS))
+    page = render_page([replace(WRITES, goals=lambda _: GOALS[:1])], [alone])
+
+    assert "| at most 0.5 times the best peer | **not measured** |" in page

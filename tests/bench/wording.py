@@ -48,12 +48,13 @@ def describe_goal(goal: Goal) -> str:
     what = f"“{goal.baseline.what}”" if goal.baseline.what else ""
     whose = " or ".join(goal.baseline.systems) or ("" if what else "the best peer")
     whole = " of ".join(part for part in (what, whose) if part)
-    return f"at most {goal.limit:.2f} times {whole}"
+    return f"at most {goal.limit:g} times {whole}"
 
 
 def describe_verdict(row: Comparison) -> str:
-    """Return ``met``, ``MISSED`` or nothing, and whether a peer does better."""
-    verdict = {True: "met", False: "MISSED", None: ""}[row.is_met]
+    """Return ``met``, ``MISSED``, that a goal's baseline is missing, and if a peer does better."""
+    absent = "" if row.goal is None else "not measured"
+    verdict = {True: "met", False: "MISSED", None: absent}[row.is_met]
     return ", ".join(part for part in (verdict, "slower" if row.is_slower else "") if part)
 
 
