@@ -120,7 +120,6 @@ class Batches:
                 for rows in self.paths:
                     peer.write(rows)
             files = peer.files()
-        check_rows(files, [self.rows / "seed", *self.paths])
         return cost_measures(WORK, meter.cost) + self.measure_files(peer.table, files)
 
     def measure_commands(self) -> list[Measure]:
@@ -131,7 +130,6 @@ class Batches:
         spec = write_spec({"table": str(table), "target": TARGET, "small": SMALL_BELOW})
         costs = [self._run_command(spec, rows) for rows in self.paths]
         files = [str(file) for file in newest_base_files(table)]
-        check_rows(files, [self.rows / "seed", *self.paths])
         whole = Cost(
             wall=sum(cost.wall for cost in costs),
             cpu=sum(cost.cpu for cost in costs),
@@ -145,6 +143,8 @@ class Batches:
         return measure_command(command, cwd=self.folder, environment=NO_JAVA)
 
     def measure_files(self, table: Path, files: Sequence[str]) -> list[Measure]:
+        """Check the rows of a table, measure its files, and remove it: it has every version."""
+        check_rows(files, [self.rows / "seed", *self.paths])
         brought = sum(_size(path) for path in self.paths)
         written = sum(
             file.stat().st_size
@@ -159,6 +159,7 @@ class Batches:
             WRITTEN: written / brought,
             SMALL: max(small.values(), default=0),
         }
+        shutil.rmtree(table)
         return [Measure(what=WORK, unit=unit, value=value) for unit, value in values.items()]
 
 
