@@ -56,7 +56,9 @@ class GroupColumns:
         columns = tuple(dict.fromkeys(name for name in names if name in known_columns))
         missing = {**job.reading.missing, **group.values}
         return cls(
-            reading=replace(job.reading, columns=columns, missing=missing),
+            reading=replace(
+                job.reading, columns=columns, missing=missing, codes_texts=not only_ordering
+            ),
             ordering=ordered,
             key=(RECORD_KEY,) if job.form.has_keys else job.key_fields,
         )

@@ -16,6 +16,7 @@ import pyarrow as pa
 from reconciler.arrays import Integers, to_arrow
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.merge.calendar import PROLEPTIC, UNSPECIFIED, Calendar
+from reconciler.file_slices.merge.repeated_texts import decode_unlike
 from reconciler.layout.curves.lanes import Lane
 from reconciler.layout.curves.row_layout import RowLayout, row_group_starts, sort_by_key
 from reconciler.rewrite.model import Tally
@@ -116,7 +117,7 @@ def _combine(batches: list[pa.RecordBatch]) -> tuple[pa.RecordBatch | None, Lane
     """Combine batches into one and separate its sort keys; the list is emptied."""
     if not batches:
         return None, np.zeros((1, 0), np.uint64)
-    table = pa.Table.from_batches(batches)
+    table = pa.Table.from_batches(decode_unlike(batches))
     batches.clear()
     (batch,) = table.combine_chunks().to_batches() or [None]
     if batch is None:

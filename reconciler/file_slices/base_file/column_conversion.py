@@ -22,6 +22,8 @@ def convert_column(column: Any, wanted: pa.DataType, where: str) -> Any:
     have, types = column.type, pa.types
     if have.equals(wanted):
         return column
+    if types.is_dictionary(wanted):
+        return convert_column(column, wanted.value_type, where).dictionary_encode()
     if types.is_struct(have) and types.is_struct(wanted) and _names(have) == _names(wanted):
         return _convert_struct(column, wanted, where)
     if types.is_list(have) and types.is_list(wanted):

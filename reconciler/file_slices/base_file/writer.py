@@ -19,6 +19,7 @@ from reconciler.file_slices.base_file.column_ranges import KeyRange, NanTracker,
 from reconciler.file_slices.base_file.meta_columns import (
     COMMIT_TIME,
     FILE_NAME,
+    RECORD_KEY,
     REPEATED_TYPE,
     CommitStamp,
     build_meta_column,
@@ -39,11 +40,14 @@ from reconciler.file_slices.base_file.settings import (
     BaseFileSettings,
 )
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
+from reconciler.file_slices.merge.repeated_texts import CODED_TEXT, code_texts, sort_texts_by_use
 from reconciler.hudi.codecs.bloom import BloomBuilder
 from reconciler.hudi.metadata.record_encoder import ColumnRange
 
 #: rows encoded separately to estimate their size before the first row group ends
 _SAMPLE: Final = 64 * 1024
+#: the fewest rows per text of a dictionary that comes with the rows
+_ROWS_PER_TEXT: Final = 4
 #: footer bytes per column of a row group, and apart from columns and filters
 _CHUNK_FOOTER: Final = 150
 _FOOTER: Final = 500
@@ -105,6 +109,8 @@ class BaseFileWriter:
         Raises FormatError if rows lack a column or a key, UnsupportedError if a column cannot have
         the table's type; both name the file.
         """
+        if not self.rows:
+            self._columns = _keep_codes(self._columns, batch)
         rows = self._convert_batch(batch)
         if not len(rows):
             return
@@ -217,7 +223,7 @@ class BaseFileWriter:
     def _write_row_group(self) -> None:
         if not self._waiting:
             return
-        table = pa.Table.from_batches(self._waiting, schema=self._columns)
+        table = sort_texts_by_use(pa.Table.from_batches(self._waiting, schema=self._columns))
         self._waiting = []
         if self._parquet is None:
             self._parquet = self._open_writer(self._sink, table, self._footers)
@@ -226,7 +232,8 @@ class BaseFileWriter:
         self._row_groups.end(int(self._sink.tell()) - before)
 
     def _measure_sample(self) -> None:
-        table = pa.Table.from_batches(self._waiting, schema=self._columns).slice(0, _SAMPLE)
+        waiting = pa.Table.from_batches(self._waiting, schema=self._columns)
+        table = sort_texts_by_use(waiting.slice(0, _SAMPLE))
         aside = pa.BufferOutputStream()
         with self._open_writer(aside, table, []) as parquet:
             _write_table(parquet, table, self.name)
@@ -303,6 +310,22 @@ def _build_columns(
     return pa.schema(
         field.with_type(REPEATED_TYPE) if field.name in same else field for field in schema.columns
     )
+
+
+def _keep_codes(columns: pa.Schema, batch: Any) -> pa.Schema:
+    """Return the columns, of texts as dictionaries where the first rows have few of them so.
+
+    Keys are compared and hashed as text.
+    """
+    texts = {field.name for field in columns if field.type == pa.string()} - {RECORD_KEY}
+    coded = [
+        field.name
+        for at, field in enumerate(batch.schema)
+        if field.type == CODED_TEXT
+        and field.name in texts
+        and len(batch.column(at).dictionary) * _ROWS_PER_TEXT <= len(batch)
+    ]
+    return code_texts(columns, coded) if coded else columns
 
 
 def _write_table(parquet: Any, table: Any, name: str) -> None:

@@ -29,6 +29,7 @@ from reconciler.file_slices.merge.log_records import (
 from reconciler.file_slices.merge.merge_counts import MergeCounts
 from reconciler.file_slices.merge.range_file import open_parquet, reading_parquet
 from reconciler.file_slices.merge.record_keys import find_keys
+from reconciler.file_slices.merge.repeated_texts import code_texts, find_repeated_texts
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.schema_evolution import evolve_batch
 from reconciler.hudi.files.names import BaseName
@@ -69,6 +70,8 @@ class SliceReadOptions:
     log blocks count. ``missing``: values of columns that files lack, such as partition columns that
     writers dropped; other missing columns are null. ``compacts``: a compaction reads, which merges
     every row of a base file, while readers of Hudi 0.x merge the first of those with equal keys.
+    ``codes_texts``: text columns may come as dictionaries (``repeated_texts``) from slices without
+    log files, one slice unlike the other.
     """
 
     rules: MergeRules
@@ -77,6 +80,7 @@ class SliceReadOptions:
     columns: tuple[str, ...] | None = None
     missing: Mapping[str, Any] = field(default_factory=dict)
     compacts: bool = False
+    codes_texts: bool = False
 
     @property
     def merges_every_row(self) -> bool:
@@ -157,7 +161,12 @@ def read_slice(  # noqa: PLR0913 (parts of a file, and what hears of it)
     logs = merge_log_blocks(blocks, options.rules, wanted, counts)
     merge = _BaseFileMerge(options, wanted, logs, *_start_outcome(len(logs)))
     if files.base is not None:
-        hears = _FooterHandling(share, on_footer, None if files.logs else select_row_groups)
+        hears = _FooterHandling(
+            share,
+            on_footer,
+            None if files.logs else select_row_groups,
+            codes_texts=options.codes_texts and not files.logs,
+        )
         yield from merge.read_base_rows(files.base, files.base_size, source, hears)
     yield from merge.read_remaining_log_rows()
     if counts is not None:
@@ -184,6 +193,7 @@ class _FooterHandling:
     share: RowGroupShare
     on_footer: Callable[[Any], None] | None
     select_row_groups: Callable[[Any], Mask] | None
+    codes_texts: bool
 
     def select_groups(self, metadata: Any) -> list[int]:
         """Return the row groups to read."""
@@ -224,12 +234,22 @@ class _BaseFileMerge:
         """Yield the rows of the base file that remain."""
         with reading_parquet(path):
             file = open_parquet(source, path, size, pre_buffer=True)
-            for group in footer.select_groups(file.metadata):
-                yield from self._read_group(file, group, path)
+            groups, columns = footer.select_groups(file.metadata), self.wanted.columns
+            if footer.codes_texts and (
+                coded := find_repeated_texts(file.metadata, groups, columns)
+            ):
+                known = {"metadata": file.metadata, "read_dictionary": coded}
+                file = open_parquet(source, path, size, pre_buffer=True, **known)
+                columns = code_texts(columns, coded)
+            for group in groups:
+                yield from self._read_group(file, group, path, columns)
 
-    def _read_group(self, file: Any, group: int, path: str) -> Iterator[Any]:
+    def _read_group(
+        self, file: Any, group: int, path: str, columns: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a row group; ``columns``: the wanted ones, as they are read."""
         is_dropped = self._find_dropped_rows(file, group, path)
-        names = [name for name in file.schema_arrow.names if name in self.wanted.columns.names]
+        names = [name for name in file.schema_arrow.names if name in columns.names]
         batches = file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=names)
         calendar = Calendar.from_footer(file.metadata.metadata)
         start = 0
@@ -243,7 +263,7 @@ class _BaseFileMerge:
             if len(rows):
                 if calendar.kind == "hybrid":  # Spark's reader does so with any settings
                     rows = convert_calendar(rows, calendar, PROLEPTIC, path)
-                yield evolve_batch(rows, self.wanted.columns, path, self.wanted.missing)
+                yield evolve_batch(rows, columns, path, self.wanted.missing)
 
     def _find_dropped_rows(self, file: Any, group: int, path: str) -> Mask | None:
         """Return per row of a row group whether the logs replace it; None if all stay."""

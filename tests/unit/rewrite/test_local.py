@@ -503,3 +503,25 @@ def test_a_rewrite_stops_between_two_steps(store, threads):
     with pytest.raises(KeyboardInterrupt):
         rewriter.rewrite(store.ref, work(), groups, progress=lambda _: None)
     assert next(steps) < 5 + 2 * threads + 2
+
+
+@pytest.mark.parametrize("bounds", [MemoryLimits(), TINY], ids=["whole", "pieces"])
+@pytest.mark.parametrize("curve", ["kd-tree", None])
+def test_texts_with_and_without_few_values_come_together(store, curve, bounds):
+    """One file's column has codes, another's has none, and a third has too few rows to tell."""
+    avro_text = avro(("id", "string"), ("x", "long"), ("y", "long"), ("t", "string"))
+    schema = FileSchema.from_avro(avro_text, "t")
+    few = {**grid(0, 5000), "t": [f"text {n % 3}" for n in range(5000)]}
+    many = {**grid(5000, 5000), "t": [f"text {n}" for n in range(5000)]}
+    last = {**grid(10_000, 10), "t": ["text 1"] * 9 + [None]}
+    slices = [
+        base_file(store, number, columns, schema=schema)
+        for number, columns in enumerate((few, many, last))
+    ]
+    ordering = TREE if curve else RowOrdering()
+    job = work(schema=schema, ordering=ordering, range_columns=("t",))
+    (made,) = rewritten(store, job, group(*slices, outputs=3), bounds=bounds)
+
+    assert before(store, slices) == counted(*contents(store, made))
+    assert ["text 0"] == [min(file.ranges[0].least for file in made.files)]
+    assert ["text 999"] == [max(file.ranges[0].greatest for file in made.files)]

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import FormatError, UnsupportedError
-from reconciler.file_slices.base_file.meta_columns import CommitStamp
+from reconciler.file_slices.base_file.meta_columns import SEQUENCE, CommitStamp
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.writer import BaseFileWriter
@@ -245,3 +245,51 @@ def test_an_abandoned_file_releases_its_sink():
     assert not pq.ParquetFile(sink).metadata.metadata
     sink.close()
     gc.collect()
+
+
+def coded(batch, *names):
+    """Return a batch with some of its texts as dictionaries."""
+    columns = [
+        column.dictionary_encode() if name in names else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def test_coded_texts_give_the_bytes_that_plain_texts_give():
+    batches = [rows(f"k{n % 70:02}" for n in range(count)) for count in (0, 5000, 2000)]
+    names = [name for name in batches[0].schema.names if name not in ("n", SEQUENCE)]
+    files = []
+    for several in (batches, [coded(batch, *names) for batch in batches]):
+        files.append(io.BytesIO())
+        write_base_file(several, files[-1], NAME, SCHEMA, replace(FORM, group_rows=5000))
+
+    assert files[0].getvalue() == files[1].getvalue()
+
+
+def test_a_file_holds_only_the_texts_that_its_rows_use():
+    some = rows("ed" * 40 + "abcdefghij")
+    at = some.schema.get_field_index("id")
+    plain, chunk = (
+        written([batch.slice(0, 80)])[1].metadata.row_group(0).column(at)
+        for batch in (some, coded(some, "id"))
+    )
+
+    assert ("d", "e") == (chunk.statistics.min, chunk.statistics.max)
+    assert plain.total_uncompressed_size == chunk.total_uncompressed_size
+
+
+@pytest.mark.parametrize("first_is_coded", [True, False])
+def test_a_file_takes_coded_and_plain_texts(first_is_coded):
+    batches = [rows("ab" * 50), rows("bc")]
+    batches[not first_is_coded] = coded(batches[not first_is_coded], "id", "_hoodie_commit_time")
+    _, file = written(batches)
+
+    assert [*"ab" * 50, "b", "c"] == file.read().column("id").to_pylist()
+
+
+def test_a_coded_text_that_is_null_is_refused_where_the_column_is_required():
+    texts = pa.array(["a", None] * 20)
+
+    with pytest.raises(FormatError, match="null"):
+        written([coded(rows("ab" * 20).set_column(5, "id", texts), "id")])
