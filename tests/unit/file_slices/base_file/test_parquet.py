@@ -64,6 +64,13 @@ def test_a_column_gets_a_dictionary_where_that_is_smaller(values, kind):
     assert plain(drawn) == (sizes[False] < sizes[True])
 
 
+def test_a_dictionary_that_saves_little_is_left_out():
+    drawn = np.random.default_rng(1).integers(0, 60_000, 60_000)  # 38 000 of them differ
+
+    assert plain(drawn / 7)
+    assert not plain(drawn // 3 / 7)
+
+
 def test_small_samples_keep_the_dictionary():
     mostly_null = pa.array([n if n % 10 == 0 else None for n in range(2000)])
 
