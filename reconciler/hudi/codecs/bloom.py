@@ -37,6 +37,8 @@ _BATCH_KEYS: Final = 16_000
 #: filters with more bits are packed while built, which is slower than one byte per bit
 _MAX_FLAGS: Final = 1 << 26
 _INT_MAX: Final = 2**31 - 1
+#: numbers below this are sorted by radix
+_MAX_RADIX: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +275,7 @@ class _HashedKeys:
     def from_array(cls, keys: Any) -> Self:
         ends = get_value_offsets(keys).astype(np.int64)
         lengths = np.diff(ends)
-        order = np.argsort(-(lengths >> 2), kind="stable")
+        order = _order_by_words(lengths >> 2)
         starts, lengths = ends[:-1][order], lengths[order]
         data = np.frombuffer((keys.buffers()[2] if len(keys) else None) or b"", np.uint8)
         counts = lengths >> 2
@@ -319,6 +321,15 @@ class _HashedKeys:
             seed ^= spare
             if factor != 1:
                 seed *= factor
+
+
+def _order_by_words(counts: Integers) -> Integers:
+    """Return the rows sorted by their number of words, most first; equal rows keep their order."""
+    missing = int(counts.max(initial=0)) - counts
+    if missing.max(initial=0) < _MAX_RADIX:
+        missing = missing.astype(np.uint16)  # numpy sorts these by radix, three times as fast
+    order: Integers = np.argsort(missing, kind="stable")
+    return order
 
 
 def _read_words(data: NDArray[np.uint8], at: Integers) -> Words:
