@@ -44,7 +44,8 @@ class RewriteJob:
     attempt has; file ids are derived from it. ``reading``: reads every column that files hold.
     ``schema``, ``form``: those of the new files. ``split``: their sizes. ``range_columns``: columns
     whose ranges are collected for every new file. ``key_fields``: the columns of a row's key if the
-    table has no meta columns.
+    table has no meta columns. ``keeps_bloom``: results have the text of each file's bloom filter,
+    which is large; only an index of filters needs it.
     """
 
     instant: str
@@ -56,6 +57,7 @@ class RewriteJob:
     split: SplitRule
     range_columns: tuple[str, ...] = ()
     key_fields: tuple[str, ...] = ()
+    keeps_bloom: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,12 +77,16 @@ class OutputWriter:
         return GroupOutput(
             group=self.group.number,
             file=self.file,
-            files=tuple(files),
+            files=tuple(map(self._report, files)),
             read=sorter.read,
             written=tally,
             splits=max(len(files) - 1, 0),
             parts=sorter.parts,
         )
+
+    def _report(self, file: WrittenFile) -> WrittenFile:
+        """Return what the driver needs to know of a file."""
+        return file if self.job.keeps_bloom else replace(file, bloom=None)
 
     def make_file_name(self, index: int) -> str:
         """Return the name of a file; all attempts share its file id, but not its write token."""

@@ -30,6 +30,7 @@ from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplyChange, ApplySession
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.load import load_properties
+from reconciler.hudi.metadata.sync_decisions import BLOOM_FILTERS
 from reconciler.planners.reasons import pluralize
 from reconciler.planners.recovery.finish_clustering import find_plan_split
 from reconciler.plans.groups import iterate_groups
@@ -133,6 +134,7 @@ def _rewrite(session: ApplySession, work: ClusterWork) -> list[RewrittenGroup]:
     rewrite = make_rewrite(
         work.facts, session.spec, work.layout, instant=work.instant, attempt=work.attempt
     )
+    rewrite = replace(rewrite, keeps_bloom=BLOOM_FILTERS in work.state.metadata_partitions)
     if work.foreign is not None:
         rewrite = replace(rewrite, split=find_plan_split(work.foreign, work.groups))
     rewriter = require_rewriter(session)

@@ -525,3 +525,13 @@ def test_texts_with_and_without_few_values_come_together(store, curve, bounds):
     assert before(store, slices) == counted(*contents(store, made))
     assert ["text 0"] == [min(file.ranges[0].least for file in made.files)]
     assert ["text 999"] == [max(file.ranges[0].greatest for file in made.files)]
+
+
+def test_the_text_of_a_filter_stays_in_its_file_where_no_index_needs_it(store):
+    slices = slices_of(store)
+    (kept,) = rewritten(store, work(), group(*slices))
+    (left,) = rewritten(store, work(keeps_bloom=False, seed="1" * 32), group(*slices))
+    stored = footers(store, left)[0].metadata[b"org.apache.hudi.bloomfilter"]
+
+    assert [None] == [file.bloom for file in left.files]
+    assert [kept.files[0].bloom] == [stored.decode()]
