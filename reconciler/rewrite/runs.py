@@ -92,9 +92,9 @@ def make_ipc_options(*, compressed: bool) -> Any:
 
 def append_keys(rows: pa.RecordBatch, lanes: Lane) -> pa.RecordBatch:
     """Return the rows with their sort keys as additional columns."""
-    fields = [*rows.schema, *(pa.field(f"{_KEY}{nth}", pa.uint64()) for nth in range(len(lanes)))]
-    columns = [*rows.columns, *map(to_arrow, lanes)]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+    for nth, lane in enumerate(lanes):
+        rows = rows.append_column(pa.field(f"{_KEY}{nth}", pa.uint64()), to_arrow(lane))
+    return rows
 
 
 def split_keys(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Lane]:

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from reconciler.arrays import to_arrow
 from reconciler.file_slices.base_file.settings import BaseFileSettings
@@ -153,7 +152,8 @@ def _has_too_many_values(sample: Any, rows: int) -> bool:
     if values_in_sample < _MIN_SAMPLE:
         return False
     width = sample.nbytes / len(sample)
-    repeats = values_in_sample - pc.count_distinct(sample).as_py()
+    distinct_in_sample = len(sample.unique()) - (sample.null_count > 0)  # faster than counting
+    repeats = values_in_sample - distinct_in_sample
     if repeats <= values_in_sample**2 * width / (4 * LIMIT):
         return True
     distinct, expected = values_in_sample**2 / (2 * repeats), rows * values_in_sample / len(sample)

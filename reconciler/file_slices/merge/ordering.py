@@ -23,9 +23,10 @@ _POSITIVE: Final = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 def find_column(batch: Any, path: str) -> Any:
     """Return the column of a name or of a dotted path into structs, None if there is none."""
     first, *inner = path.split(".")
-    if first not in batch.schema.names:
+    at = batch.schema.get_field_index(first)  # names are a list that is made anew
+    if at < 0:
         return None
-    column = batch.column(batch.schema.names.index(first))
+    column = batch.column(at)
     for name in inner:
         if not pa.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
             return None

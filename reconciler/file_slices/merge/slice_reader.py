@@ -249,7 +249,8 @@ class _BaseFileMerge:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group; ``columns``: the wanted ones, as they are read."""
         is_dropped = self._find_dropped_rows(file, group, path)
-        names = [name for name in file.schema_arrow.names if name in columns.names]
+        known = frozenset(columns.names)
+        names = [name for name in file.schema_arrow.names if name in known]
         batches = file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=names)
         calendar = Calendar.from_footer(file.metadata.metadata)
         start = 0
