@@ -9,7 +9,7 @@ DictionaryValuesWriter.isCompressionSatisfying).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,9 +21,10 @@ from reconciler.file_slices.base_file.settings import BaseFileSettings
 
 #: most bytes of a dictionary, in parquet-mr and pyarrow
 LIMIT: Final = 1 << 20
-#: rows in the sample, and the fewest values needed for an estimate
+#: rows in the sample, the fewest values needed for an estimate, and the most examined of lists
 _SAMPLE_ROWS: Final = 2048
 _MIN_SAMPLE: Final = 256
+_MAX_SAMPLE: Final = 8192
 #: a dictionary with its codes takes at most this share of the plain values: hashing each value
 #: takes five times as long as copying it
 _MAX_SHARE: Final = 7 / 8
@@ -99,15 +100,45 @@ def measure_encoded_size(rows: pa.Table, settings: BaseFileSettings) -> EncodedS
 
 
 def choose_plain_columns(rows: pa.Table) -> frozenset[str]:
-    """Return the columns of numbers or text with too many values for a dictionary.
+    """Return the Parquet columns of numbers or text with too many values for a dictionary.
 
     The dictionary would hold less than half of the values, or together with its codes save less
-    than an eighth of the plain values. ``rows`` are the first rows of a file. Nested columns and
-    dictionary columns are not examined and get a dictionary.
+    than an eighth of the plain values. ``rows`` are the first rows of a file. Dictionary columns
+    are not examined and get a dictionary.
     """
-    names = [field.name for field in rows.schema if _can_be_plain(field.type)]
-    sample = _sample_rows(rows.select(names))
-    return frozenset(name for name in names if _has_too_many_values(sample.column(name), len(rows)))
+    sample = _sample_rows(rows)
+    if not len(sample):
+        return frozenset()
+    leaves = (
+        leaf
+        for field, column in zip(sample.schema, sample.columns, strict=True)
+        for leaf in _list_leaves(field.name, column)
+    )
+    return frozenset(
+        path
+        for path, values in leaves
+        if _can_be_plain(values.type)
+        and _has_too_many_values(
+            values.slice(0, _MAX_SAMPLE), round(len(rows) * len(values) / len(sample))
+        )
+    )
+
+
+def _list_leaves(path: str, column: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the Parquet columns of a column by their paths; its arrays begin at their buffers."""
+    kind, types = column.type, pa.types
+    if not types.is_nested(kind):
+        yield path, column
+        return
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if types.is_struct(kind):
+        for field, child in zip(kind, whole.flatten(), strict=True):
+            yield from _list_leaves(f"{path}.{field.name}", child)
+    elif types.is_map(kind):
+        yield from _list_leaves(f"{path}.key_value.key", whole.keys)
+        yield from _list_leaves(f"{path}.key_value.value", whole.items)
+    else:
+        yield from _list_leaves(f"{path}.list.element", whole.flatten())
 
 
 def _sample_rows(rows: pa.Table) -> pa.Table:
@@ -126,7 +157,7 @@ def _sample_rows(rows: pa.Table) -> pa.Table:
 
 
 def list_dictionary_paths(schema: pa.Schema, plain: frozenset[str]) -> list[str]:
-    """Return the Parquet columns that get a dictionary: all leaves except the plain ones."""
+    """Return the Parquet columns that get a dictionary: all except the ``plain`` ones."""
     if not any(pa.types.is_nested(field.type) for field in schema):
         return [name for name in schema.names if name not in plain]
     import pyarrow.parquet as pq  # noqa: PLC0415

@@ -99,6 +99,40 @@ def test_nested_columns_are_named_by_their_leaves():
     assert ["y"] == list_dictionary_paths(schema.remove(1), frozenset({"x"}))
 
 
+def test_values_inside_of_nested_columns_are_examined():
+    many, few = pa.array(SHUFFLED), pa.array(EVERY % 10).cast(pa.string())
+    ends = pa.array(np.arange(0, ROWS + 1, 5), pa.int32())
+    struct = pa.StructArray.from_arrays([many, few], ["many", "few"])
+    table = pa.table(
+        {
+            "lists": pa.ListArray.from_arrays(ends, many),
+            "items": pa.ListArray.from_arrays(ends, struct),
+            "map": pa.MapArray.from_arrays(ends, few, many),
+            "struct": struct.slice(0, ROWS // 5),
+        }
+    )
+    plain_paths = {
+        "lists.list.element",
+        "items.list.element.many",
+        "map.key_value.value",
+        "struct.many",
+    }
+
+    assert plain_paths == choose_plain_columns(table)
+    assert [
+        "items.list.element.few",
+        "map.key_value.key",
+        "struct.few",
+    ] == list_dictionary_paths(table.schema, frozenset(plain_paths))
+    assert plain_paths == choose_plain_columns(table.slice(ROWS // 10))
+
+
+def test_lists_without_values_keep_their_dictionaries():
+    empty = pa.array([[] for _ in range(2000)], pa.list_(pa.struct([("a", pa.int64())])))
+
+    assert frozenset() == choose_plain_columns(pa.table({"x": empty}))
+
+
 def test_a_file_has_dictionaries_where_they_save_space():
     fields = [{"name": "id", "type": "string"}, {"name": "kind", "type": "int"}]
     schema = FileSchema.from_avro(
