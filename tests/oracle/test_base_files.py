@@ -12,11 +12,16 @@ import pytest
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema
+from reconciler.file_slices.merge.repeated_texts import CODED_TEXT
+from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.schema_evolution import evolve_batch
+from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions, read_slice
 from reconciler.index.parquet_writers import NAN_FREE
+from reconciler.storage.api import StorageRef
+from reconciler.storage.open import open_storage
 from tests.base_files import write_base_file
 from tests.oracle.hudi import data_files
-from tests.selection import take_turns
+from tests.selection import long, take_turns
 
 pytestmark = pytest.mark.oracle
 
@@ -67,7 +72,21 @@ def newest_schema(table):
         return next(fastavro.reader(data))["extraMetadata"]["schema"]
 
 
-def write_again(table):
+def read_coded(table, name, columns):
+    """Read a base file as a rewrite does, and its column of few texts as codes."""
+    files = SliceFiles(base=name, base_size=(table.path / name).stat().st_size)
+    options = SliceReadOptions(rules=MergeRules(), schema=columns, codes_texts=True)
+    batches = list(read_slice(files, options, open_storage(StorageRef(str(table.path)))))
+    assert {CODED_TEXT} == {batch.schema.field("x").type for batch in batches}
+    return batches
+
+
+def read_plain(table, name, columns):
+    batches = pq.ParquetFile(table.path / name).iter_batches(2)
+    return [evolve_batch(batch, columns, name) for batch in batches]
+
+
+def write_again(table, read=read_plain):
     """Every base file, by its own name; the footers of before and after."""
     text = newest_schema(table)
     footers = []
@@ -75,7 +94,7 @@ def write_again(table):
         path = table.path / name
         before = pq.ParquetFile(path)
         columns = add_meta_columns(to_arrow_schema(text, name))
-        batches = [evolve_batch(b, columns, name) for b in before.iter_batches(2)]
+        batches = read(table, name, columns)
         form = BaseFileSettings.from_footer(before.metadata, name)
         with path.open("wb") as sink:
             made = write_base_file(batches, sink, path.name, FileSchema.from_avro(text, name), form)
@@ -111,6 +130,28 @@ def test_hudi_upserts_into_our_files_by_both_indexes(real_hudi, tmp_path, versio
         assert expected == hudi.rows(table)
         write_again(table)
         assert expected == hudi.rows(table)
+
+
+@pytest.mark.parametrize("version", [VERSIONS[-1], *map(long, VERSIONS[:-1])])
+def test_hudi_reads_and_changes_texts_that_were_written_as_codes(real_hudi, tmp_path, version):
+    hudi = real_hudi(version)
+    table = hudi.table(tmp_path / "t", options=ALONE)
+    texts = ("first", "second", "third", None)
+    given = [(f"k{n:05}", "ab"[n % 2], n, texts[n % 7 % 4], n / 2) for n in range(10_000)]
+    hudi.write(table, given, "bulk_insert")
+    rows = hudi.rows(table)
+    write_again(table, read_coded)
+
+    for is_vectorized in ("true", "false"):
+        hudi.sql(f"set spark.sql.parquet.enableVectorizedReader={is_vectorized}")
+        assert rows == hudi.rows(table)
+        assert [row for row in rows if row[3] == "second"] == hudi.rows(table, where="x = 'second'")
+        assert [row for row in rows if row[3] is None] == hudi.rows(table, where="x is null")
+
+    change = ["k00008", "a", 20_000, "fourth", 0.0]
+    hudi.write(table, [change])
+
+    assert [change if row[0] == "k00008" else row for row in rows] == hudi.rows(table)
 
 
 @pytest.fixture(scope="module")
