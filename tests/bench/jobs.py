@@ -39,6 +39,8 @@ MODULES: Final[Mapping[str, str]] = {
     "merge-on-read": "tests.bench.merge_on_read_speed",
     "inserts": "tests.bench.insert_speed",
     "layouts": "tests.bench.layout_real",
+    "clustering": "tests.bench.rewrite_side_by_side",
+    "clustering-memory": "tests.bench.clustering_memory",
 }
 #: seconds that other processes are watched before a turn
 _WATCHED_S: Final = 1.0

@@ -1,213 +1,168 @@
 """Measure clustering a table with real Hudi, Delta, Iceberg, plain Spark and this tool, in one run.
 
-python -m tests.bench.rewrite_side_by_side                    16 000 000 trips, files of 16 MiB
-python -m tests.bench.rewrite_side_by_side --shape wide       200 000 rows of 400 columns
-python -m tests.bench.rewrite_side_by_side --shape nested     1 000 000 rows with structs and lists
-python -m tests.bench.rewrite_side_by_side --rows 1000000 --target 1
-python -m tests.bench.rewrite_side_by_side --only ours spark --turns 1
-python -m tests.bench.rewrite_side_by_side --rows 64000000 --only ours --turns 1   the memory
+python -m tests.bench.rewrite_side_by_side                    all shapes, three turns
+python -m tests.bench.rewrite_side_by_side --shapes wide      200 000 rows of 400 columns alone
+python -m tests.bench.rewrite_side_by_side --shapes trips --rows 1000000 --target 1
+python -m tests.bench.rewrite_side_by_side --shapes trips --only ours spark --turns 1
 
 Every turn is a fresh process on two cores with a Spark session that has run something; its start
-does not count. The systems take turns, medians of so many. Theirs are z-orders of three columns,
-ours is the kd-tree by plan and apply, on the table that Hudi's bulk insert made. Plain Spark is the
-floor: it sorts the rows of that table's base files into as many files as their bytes need, with
-Hudi's columns. All write Snappy, and no more files than planned. Memory is that of the process tree
-at its peak, every page once.
+does not count. Theirs are z-orders of three columns, ours is the kd-tree by plan and apply, on the
+table that Hudi's bulk insert made. Plain Spark is the floor: it sorts the rows of that table's base
+files, Hudi's columns included, into as many files as their bytes need. All write Snappy, and no
+more files than planned. Memory is that of the process tree at its peak, every page once.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tests.bench.curve_data import Query
-from tests.bench.meter import Cost
-from tests.bench.peers import NAMES, ROOT, Peer
+from tests.bench.figures import (
+    BEST_PEER,
+    BYTES,
+    CPU,
+    FILES,
+    MEMORY,
+    SHARE,
+    WALL,
+    Baseline,
+    Figure,
+    Goal,
+    Measure,
+    cost_measures,
+)
+from tests.bench.jobs import Job, Run, take_turns
+from tests.bench.peers import Peer
 from tests.bench.pruner import read_file_ranges
+from tests.bench.ratio_table import print_job
 from tests.bench.row_shapes import SHAPES, RowShape
+from tests.bench.versions import DELTA, HUDI, ICEBERG, OURS, SPARK
 
-ORDER = ("hudi", "delta", "iceberg", "spark", "ours")
-FLOOR = "spark"
-#: megabytes
-MEMORY = 4096
-#: our most, as a multiple: of the floor's wall time, of the fastest peer's, and of Hudi's bytes
-GOALS = {"spark": 1.0, "peer": 1.0, "hudi": 1.0}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusteringTurn:
-    """One rewrite of a table by a system.
-
-    ``bytes``: of its new files. ``share_read``: mean share of the bytes that a query reads, None
-    if the shape has no queries.
-    """
-
-    system: str
-    number: int
-    cost: Cost
-    files: int
-    bytes: int
-    share_read: float | None
-
-    def __str__(self) -> str:
-        reads = "" if self.share_read is None else f", read {self.share_read:.4f}"
-        return (
-            f"{NAMES[self.system]:24}{self.cost}  {self.files:4} files, "
-            f"{self.bytes / 2**20:7.1f} MiB{reads}"
-        )
+NAMES = {"hudi": HUDI, "delta": DELTA, "iceberg": ICEBERG, "spark": SPARK, "ours": OURS}
+#: the JVM's memory; ours is a driver beside Python workers
+HEAP, OUR_HEAP = "4g", "1g"
+#: megabytes of our process tree
+MOST_MEMORY = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusteringRun:
-    """What is clustered, by whom and how often; ``heaps``: of the JVM, by system."""
+class ShapeBench:
+    """Rows of a shape as tables of all systems; ``target``: bytes of a new file."""
 
     shape: RowShape
     rows: int
     target: int
-    systems: Sequence[str] = ORDER
-    turns: int = 3
-    heap: str = "4g"
-    our_heap: str = "1g"
-    folder: Path = ROOT / ".bench" / "peers"
+    folder: Path
 
-    def measure(self) -> Iterator[ClusteringTurn]:
-        """Run the systems in turn; SystemExit if one of them loses rows."""
-        folder = self.folder.resolve() / f"{self.shape.name}-{self.rows}"
-        rows = self.shape.make(folder / "rows", self.rows)
-        mix = self.shape.mix(rows) if self.shape.mix else None
-        if not (folder / "loaded" / "hudi").is_dir():
-            with Peer("hudi", self.heap, folder) as hudi:
+    def prepare(self) -> Path:
+        """Write the rows and load Hudi's table, unless they are there; return the rows' folder."""
+        rows = self.shape.make(self.folder / "rows", self.rows)
+        if not (self.folder / "loaded" / "hudi").is_dir():
+            with Peer("hudi", HEAP, self.folder) as hudi:
                 hudi.fresh(rows, self.shape.key)
-        for number in range(self.turns):
-            for system in self.systems:
-                yield self._run_turn(system, number, folder, rows, mix)
+        return rows
 
-    def _run_turn(
-        self, system: str, number: int, folder: Path, rows: Path, mix: list[Query] | None
-    ) -> ClusteringTurn:
-        heap = self.our_heap if system == "ours" else self.heap
-        with Peer(system, heap, folder) as peer:
-            peer.fresh(rows, self.shape.key)
-            cost = peer.cluster(self.shape.columns, self.target, exact=True)
+    def cluster(self, system: str, rows: Path, mix: Sequence[Query]) -> list[Measure]:
+        """Rewrite the table of a system; SystemExit if it loses rows."""
+        shape, what = self.shape, self.shape.name
+        with Peer(system, OUR_HEAP if system == "ours" else HEAP, self.folder) as peer:
+            peer.fresh(rows, shape.key)
+            cost = peer.cluster(shape.columns, self.target, exact=True)
             files = peer.files()
-        found = read_file_ranges(files, self.shape.columns if mix else [])
+        found = read_file_ranges(files, shape.columns if mix else [])
         if found.rows.sum() != self.rows:
             raise SystemExit(f"{NAMES[system]}: {found.rows.sum()} rows of {self.rows}")
-        return ClusteringTurn(
-            system=system,
-            number=number,
-            cost=cost,
-            files=len(files),
-            bytes=int(found.bytes.sum()),
-            share_read=float(found.shares_read(mix).mean()) if mix else None,
-        )
+        measures = [
+            *cost_measures(what, cost),
+            Measure(what=what, unit=FILES, value=len(files)),
+            Measure(what=what, unit=BYTES, value=int(found.bytes.sum()) / 1e6),
+        ]
+        if mix:
+            share = float(found.shares_read(mix).mean())
+            measures.append(Measure(what=what, unit=SHARE, value=share))
+        return measures
 
 
-def median(costs: list[Cost]) -> Cost:
-    """Return the median of each number, and the maximum of memory."""
-    return Cost(
-        wall=statistics.median(cost.wall for cost in costs),
-        cpu=statistics.median(cost.cpu for cost in costs),
-        megabytes=max(cost.megabytes for cost in costs),
+def measure_shape(
+    run: Run, shape: RowShape, *, rows: int, target: float, systems: Iterable[str] = tuple(NAMES)
+) -> tuple[Figure, ...]:
+    """Measure systems on one shape; ``target``: MiB of a new file."""
+    folder = run.folder.resolve() / "peers" / f"{shape.name}-{rows}"
+    bench = ShapeBench(shape=shape, rows=rows, target=int(target * 2**20), folder=folder)
+    files = bench.prepare()
+    mix = shape.mix(files) if shape.mix else []
+    return take_turns(
+        run, {NAMES[system]: partial(bench.cluster, system, files, mix) for system in systems}
     )
 
 
-def summarize(turns: Sequence[ClusteringTurn]) -> dict[str, ClusteringTurn]:
-    """Return a turn for each system that has its median cost, and its last files."""
-    last = {turn.system: turn for turn in turns}
-    return {
-        system: ClusteringTurn(
-            system=system,
-            number=turn.number,
-            cost=median([one.cost for one in turns if one.system == system]),
-            files=turn.files,
-            bytes=turn.bytes,
-            share_read=turn.share_read,
-        )
-        for system, turn in last.items()
-    }
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusteringGoal:
-    """A number of ours and its limit."""
-
-    what: str
-    value: float
-    limit: float
-
-    @property
-    def is_met(self) -> bool:
-        return self.value <= self.limit
-
-    def __str__(self) -> str:
-        verdict = "met" if self.is_met else "MISSED"
-        return f"{verdict}: {self.what} {self.value:.2f}, at most {self.limit:.2f}"
-
-
-def compare(found: dict[str, ClusteringTurn]) -> list[ClusteringGoal]:
-    """Return our numbers beside those of the systems that took part."""
-    ours = found.get("ours")
-    if ours is None:
-        return []
-    goals = [ClusteringGoal(what="memory in MB", value=ours.cost.megabytes, limit=MEMORY)]
-    others = {name: turn for name, turn in found.items() if name not in ("ours", FLOOR)}
-    if FLOOR in found:
-        floor = found[FLOOR].cost
-        goals += _compare_costs("Spark's sorted write", ours.cost, [floor], GOALS["spark"])
-    if others:
-        costs = [turn.cost for turn in others.values()]
-        goals += _compare_costs("the fastest peer", ours.cost, costs, GOALS["peer"])
-    if "hudi" in found:
-        value = ours.bytes / found["hudi"].bytes
-        goals.append(ClusteringGoal(what="bytes, of Hudi's", value=value, limit=GOALS["hudi"]))
-    return goals
-
-
-def _compare_costs(
-    whose: str, ours: Cost, theirs: Sequence[Cost], limit: float
-) -> list[ClusteringGoal]:
-    wall, cpu = min(cost.wall for cost in theirs), min(cost.cpu for cost in theirs)
+def measure(run: Run) -> list[Figure]:
     return [
-        ClusteringGoal(what=f"wall, of {whose}", value=ours.wall / wall, limit=limit),
-        ClusteringGoal(what=f"CPU, of {whose}", value=ours.cpu / cpu, limit=limit),
+        figure
+        for shape in SHAPES.values()
+        for figure in measure_shape(
+            run,
+            shape,
+            rows=run.pick(shape.rows, shape.rows // 10),
+            target=run.pick(shape.target, shape.target / 8),
+        )
     ]
 
 
+def goals(_: Run) -> list[Goal]:
+    """Return the limits of time beside the floor and the peers, of memory, and of bytes."""
+    floor, hudi = Baseline(systems=(SPARK,)), Baseline(systems=(HUDI,))
+    return [
+        *(Goal(what="trips", unit=unit, limit=1.0, baseline=floor) for unit in (WALL, CPU)),
+        Goal(what="trips", unit=MEMORY, limit=MOST_MEMORY),
+        Goal(what="trips", unit=WALL, limit=0.6, baseline=BEST_PEER),
+        *(
+            Goal(what=name, unit=unit, limit=1.0, baseline=BEST_PEER)
+            for name in ("wide", "nested")
+            for unit in (WALL, CPU)
+        ),
+        *(Goal(what=name, unit=BYTES, limit=1.0, baseline=hudi) for name in SHAPES),
+    ]
+
+
+JOB = Job(
+    name="clustering",
+    title="Clustering a table by three columns",
+    does="""\
+Each system rewrites a table whole: 16 000 000 trips of 16 columns, 200 000 rows of 400 columns, and
+1 000 000 orders with structs, lists and maps. Theirs are z-orders, ours is the kd-tree, on a table
+that real Hudi has made, with its meta columns and bloom filters. Spark alone sorts that table's
+base files by the same columns, over a range partition, into as many files.""",
+    measure=measure,
+    goals=goals,
+)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shape", choices=SHAPES, default="trips")
-    parser.add_argument("--rows", type=int, help="default: the shape's own")
+    parser = argparse.ArgumentParser(description=JOB.title)
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--only", nargs="+", choices=NAMES, default=list(NAMES))
+    parser.add_argument("--rows", type=int, help="by default the shape's own number")
     parser.add_argument("--target", type=float, help="MiB of a file")
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--only", nargs="+", choices=ORDER, default=ORDER)
-    parser.add_argument("--heap", default="4g", help="of the other systems' JVM")
-    parser.add_argument("--our-heap", default="1g", help="of our driver's JVM")
-    parser.add_argument("--folder", type=Path, default=ROOT / ".bench" / "peers")
+    parser.add_argument("--folder", type=Path, default=Run().folder)
     arguments = parser.parse_args()
-    shape = SHAPES[arguments.shape]
-    run = ClusteringRun(
-        shape=shape,
-        rows=arguments.rows or shape.rows,
-        target=int((arguments.target or shape.target) * 2**20),
-        systems=arguments.only,
-        turns=arguments.turns,
-        heap=arguments.heap,
-        our_heap=arguments.our_heap,
-        folder=arguments.folder,
-    )
-    turns = []
-    for turn in run.measure():
-        print(f"  turn {turn.number} {turn}", flush=True)
-        turns.append(turn)
-    found = summarize(turns)
-    goals = compare(found)
-    print("\n".join(map(str, [*found.values(), *goals])))
-    return int(not all(goal.is_met for goal in goals))
+    run = Run(turns=arguments.turns, folder=arguments.folder)
+    figures: list[Figure] = []
+    for shape in (SHAPES[name] for name in arguments.shapes):
+        figures += measure_shape(
+            run,
+            shape,
+            rows=arguments.rows or shape.rows,
+            target=arguments.target or shape.target,
+            systems=arguments.only,
+        )
+    return int(not print_job(JOB, run, tuple(figures)))
 
 
 if __name__ == "__main__":
