@@ -48,7 +48,9 @@ def open_parquet_writer(
 ) -> Any:
     """Open a writer for format version 1.0 with page indexes, as parquet-mr writes.
 
-    It does not store Arrow's schema.
+    It does not store Arrow's schema. Pages are plain or have codes of a dictionary: delta encodings
+    would be smaller, but Hudi's reader for Flink (AbstractColumnReader) refuses them, and so do
+    vectorised readers of Spark before 3.3.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
 
