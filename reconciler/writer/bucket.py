@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from reconciler.errors import ReconcilerError
+from reconciler.file_slices.base_file.key_footer import StaleFilterError
 from reconciler.file_slices.base_file.local_file import (
     MAX_FACTOR,
     open_local_file,
     publish_local_file,
 )
-from reconciler.file_slices.base_file.meta_columns import CommitStamp
+from reconciler.file_slices.base_file.meta_columns import FILE_NAME, CommitStamp
 from reconciler.file_slices.base_file.parquet import count_row_bytes
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
@@ -182,9 +184,13 @@ class BucketWriter:
 
     def _write_files(self, rows: BucketRows, storage: Storage) -> list[WrittenBaseFile]:
         """Write the local files; again with fewer rows each if one became too large."""
-        full = FILL_FACTOR * self.settings.target
+        full, continues = FILL_FACTOR * self.settings.target, True
         while True:
-            written = [*self._fill_files(rows, storage, full)]
+            try:
+                written = [*self._fill_files(rows, storage, full, continues=continues)]
+            except StaleFilterError:  # the older file's bloom filter is damaged: build a new one
+                continues = False
+                continue
             sizes = [
                 made.file.size for made in written if made.counts.inserts and made.file.rows > 1
             ]
@@ -196,9 +202,12 @@ class BucketWriter:
                 (self.folder / made.file.name).unlink()
 
     def _fill_files(
-        self, rows: BucketRows, storage: Storage, full: float
+        self, rows: BucketRows, storage: Storage, full: float, *, continues: bool
     ) -> Iterator[WrittenBaseFile]:
-        """Write files that take new rows up to about ``full`` bytes; the last takes the rest."""
+        """Write files that take new rows up to about ``full`` bytes; the last takes the rest.
+
+        ``continues``: the bloom filter of an older file with the same keys is taken over.
+        """
         new = NewRows(
             rows.inserts(),
             stamp=CommitStamp(instant=self.instant, task=self.bucket.number),
@@ -206,7 +215,8 @@ class BucketWriter:
             target=self.settings.target,
         )
         if self.bucket.base is not None:
-            yield self._merge_base_file(rows.records, new, storage, full)
+            continues = continues and self._keeps_keys(rows.records)
+            yield self._merge_base_file(rows.records, new, storage, full, continues=continues)
         nth = int(self.bucket.base is not None)
         while new.has_more:
             with self._open_file(nth) as file:
@@ -217,24 +227,36 @@ class BucketWriter:
             )
             nth += 1
 
+    def _keeps_keys(self, records: LogRecords | None) -> bool:
+        """True if the next base file begins with all keys of the older one, in its order."""
+        deletes = records is not None and bool((records.row < 0).any())
+        return not deletes and not self.bucket.moves_rows
+
     def _merge_base_file(
-        self, records: LogRecords | None, new: NewRows, storage: Storage, full: float
+        self,
+        records: LogRecords | None,
+        new: NewRows,
+        storage: Storage,
+        full: float,
+        *,
+        continues: bool,
     ) -> WrittenBaseFile:
         """Write the next base file of an existing group."""
-        bucket, settings, reading = self.bucket, self.settings, self.settings.reading
+        bucket, settings = self.bucket, self.settings
+        reading = _leave_out_file_names(settings.reading)
         assert bucket.base is not None, "an existing group has a base file"
         footers: list[Any] = []
-        old = chain.from_iterable(
-            read_slice(source, reading, storage, on_footer=footers.append)
-            for source in bucket.sources
-        )
+        read_part = partial(read_slice, options=reading, source=storage, on_footer=footers.append)
+        old = chain.from_iterable(read_part(source) for source in bucket.sources)
         merging: BaseFileMerge | None = None
         if records is not None:
             stamped = replace(records, table=new.stamp_table(records.table))
             merging = BaseFileMerge(stamped, reading.rules, reading.wanted.columns)
             old = chain(merging.merge(old, bucket.base.base or ""), merging.remaining())
         with self._open_file(0) as file:
-            for batch in old:
+            for number, batch in enumerate(old):
+                if continues and not number:
+                    file.continue_filter(footers[0], bucket.base.base or "")
                 file.write(batch)
             if bucket.moves_rows:
                 _check_moved_rows(bucket, footers, file.rows)
@@ -254,6 +276,12 @@ class BucketWriter:
     def _open_file(self, nth: int) -> AbstractContextManager[BaseFileWriter]:
         settings, path = self.settings, self.folder / self.make_file_name(nth)
         return open_local_file(path, settings.schema, settings.form, settings.range_columns)
+
+
+def _leave_out_file_names(reading: SliceReadOptions) -> SliceReadOptions:
+    """Return options that read all columns but the name of the file, which is another one now."""
+    names = (name for name in reading.wanted.columns.names if name != FILE_NAME)
+    return replace(reading, columns=tuple(names))
 
 
 def _get_name(file: SliceFiles) -> str:

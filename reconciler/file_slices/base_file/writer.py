@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from reconciler.errors import FormatError
 from reconciler.file_slices.base_file.column_conversion import convert_column
-from reconciler.file_slices.base_file.column_ranges import KeyRange, NanTracker, RangeCollector
+from reconciler.file_slices.base_file.column_ranges import NanTracker, RangeCollector
+from reconciler.file_slices.base_file.key_footer import KeyFooter
 from reconciler.file_slices.base_file.meta_columns import (
     COMMIT_TIME,
     FILE_NAME,
@@ -33,15 +34,11 @@ from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import (
     AVRO_SCHEMA,
     BLOOM,
-    BLOOM_CODE,
-    MAX_KEY,
-    MIN_KEY,
     MODEL,
     BaseFileSettings,
 )
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
 from reconciler.file_slices.merge.repeated_texts import CODED_TEXT, code_texts, sort_texts_by_use
-from reconciler.hudi.codecs.bloom import BloomBuilder
 from reconciler.hudi.metadata.record_encoder import ColumnRange
 
 #: rows encoded separately to estimate their size before the first row group ends
@@ -94,7 +91,7 @@ class BaseFileWriter:
         self.name, self.rows = name, 0
         self._schema, self._settings, self._stamp = schema, settings, stamp
         self._columns = _build_columns(schema, settings, stamp)
-        self._keys, self._ranges = _KeyFooter(settings), RangeCollector(ranges, name)
+        self._keys, self._ranges = KeyFooter(settings), RangeCollector(ranges, name)
         self._nan_free = NanTracker(self._columns)
         self._sink = sink if isinstance(sink, pa.NativeFile) else pa.PythonFile(sink, "w")
         self._footers: list[Any] = []
@@ -102,6 +99,14 @@ class BaseFileWriter:
         self._dictionaries: Sequence[str] | None = None
         self._waiting: list[Any] = []
         self._row_groups = _RowGroups()
+
+    def continue_filter(self, footer: Any, path: str) -> None:
+        """Take over the bloom filter of a file whose keys come first, all and in its order.
+
+        ``footer``: FileMetaData of the file at ``path``. Does nothing for a filter of another form.
+        ``write`` raises StaleFilterError if the filter lacks a key of some that it looks up.
+        """
+        self._keys.continue_filter(footer, path)
 
     def write(self, batch: Any) -> None:
         """Add rows in the order of the file; extra columns are ignored.
@@ -267,39 +272,6 @@ class _RowGroups:
         self.encoded += encoded
         self.encoded_share = self.encoded / max(1, self.arrow)
         self.waiting = self.waiting_rows = 0
-
-
-class _KeyFooter:
-    """Collects what the footer holds about record keys."""
-
-    def __init__(self, settings: BaseFileSettings) -> None:
-        self._settings = settings
-        self._bloom = BloomBuilder(settings.bloom) if settings.bloom and settings.has_keys else None
-        self.range = KeyRange()
-
-    def add(self, rows: Any) -> None:
-        if self._settings.has_keys:
-            keys = rows.column("_hoodie_record_key")
-            self.range.add(keys)
-            if self._bloom:
-                self._bloom.add(keys)
-
-    @property
-    def text_bytes(self) -> int:
-        return self._bloom.text_bytes if self._bloom else 0
-
-    @property
-    def footer_metadata(self) -> dict[str, str]:
-        metadata = {}
-        if self._bloom:
-            metadata[BLOOM] = self._bloom.build().text
-            shape = self._settings.bloom
-            if shape and shape.code != "SIMPLE":  # Hudi names only other types
-                metadata[BLOOM_CODE] = shape.code
-        has_range = self._settings.has_key_range
-        if has_range and self.range.least is not None and self.range.greatest is not None:
-            metadata |= {MIN_KEY: self.range.least, MAX_KEY: self.range.greatest}
-        return metadata
 
 
 def _build_columns(

@@ -144,6 +144,14 @@ class BloomFilter:
             parts.insert(0, head + _ROWS.pack(shape.entries, self.last_row_count, len(self.rows)))
         return base64.b64encode(b"".join(parts)).decode()
 
+    def has_form_of(self, count: int) -> bool:
+        """Return whether a filter of so many keys has as many rows and as many keys in the last."""
+        if not self.shape.entries:
+            return len(self.rows) == 1
+        rows = min(max(-(-count // self.shape.entries), 1), self.shape.rows)
+        last = count - (rows - 1) * self.shape.entries
+        return (len(self.rows), self.last_row_count) == (rows, last)
+
     def contains(self, keys: Any) -> Mask:
         """Return for each key of a string array without nulls whether the filter may hold it."""
         result = np.zeros(len(keys), np.bool_)
@@ -196,6 +204,18 @@ class BloomBuilder:
         self._flags = np.zeros(self._width, np.uint8)  # all rows, one after the other
         self._rows = 1
         self._count = 0
+
+    @classmethod
+    def from_filter(cls, known: BloomFilter, count: int) -> Self:
+        """Return the builder of a filter, which has ``count`` keys already."""
+        builder = cls(known.shape)
+        builder._rows, builder._count = len(known.rows), count
+        rows = known.rows
+        if builder._is_wide:
+            bits = known.shape.bits
+            rows = tuple(np.unpackbits(row, count=bits, bitorder="little") for row in rows)
+        builder._flags = np.concatenate(rows)
+        return builder
 
     def add(self, keys: Any) -> None:
         """Add the keys of a string array without nulls."""

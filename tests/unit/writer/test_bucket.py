@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -11,13 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import FormatError
+from reconciler.file_slices.base_file.settings import BLOOM, BLOOM_CODE
 from reconciler.file_slices.base_file.writer import BaseFileWriter
 from reconciler.file_slices.merge.log_records import LogRecords
 from reconciler.file_slices.merge.ordering import to_comparable
+from reconciler.hudi.codecs.bloom import BloomBuilder, BloomFilter
 from reconciler.hudi.files.names import BaseName
 from reconciler.storage.open import open_storage
 from reconciler.writer.base_file_merge import FileCounts
 from reconciler.writer.bucket import Bucket, BucketRows, BucketSettings, BucketWriter
+from tests.bloom_filters import build_bloom_filter
 from tests.rewrite_jobs import make_rewrite, unpack_table
 from tests.selection import long
 
@@ -100,6 +104,24 @@ class Subject:
         path = f"{made.partition}/{made.file.name}" if made.partition else made.file.name
         return pq.read_table(pa.BufferReader(self.storage.read(path)))
 
+    def footer(self, made):
+        path = f"{made.partition}/{made.file.name}" if made.partition else made.file.name
+        return pq.read_metadata(pa.BufferReader(self.storage.read(path))).metadata
+
+    @property
+    def footer_of_base(self):
+        return pq.read_metadata(pa.BufferReader(self.storage.read(self.base.base))).metadata
+
+    def set_base_filter(self, text):
+        """Write the base file again with another text of its bloom filter."""
+        path = f"{self.storage.location}/{self.base.base}"
+        metadata = {**self.footer_of_base, BLOOM.encode(): text.encode()}
+        table = pq.read_table(path)
+        with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
+            writer.write_table(table)
+            writer.add_key_value_metadata(metadata)
+        self.base = replace(self.base, base_size=os.path.getsize(path))
+
     def keys_of(self, made):
         return [key for one in made for key in self.keys(self.read(one))]
 
@@ -120,6 +142,51 @@ def test_an_upsert_goes_on_with_the_file_group_and_leaves_its_other_rows_alone(i
     kept = it.old.slice(2).drop_columns(["_hoodie_file_name"])
     assert table.slice(1, len(kept)).drop_columns(["_hoodie_file_name"]).equals(kept)
     assert set(table.column("_hoodie_file_name").to_pylist()) == {made.file.name}
+
+
+def footer_filter(it, made):
+    """Return the filter in a footer, and the one that all keys of the file make."""
+    metadata = it.footer(made)
+    text, code = metadata[BLOOM.encode()].decode(), metadata.get(BLOOM_CODE.encode(), b"SIMPLE")
+    shape = BloomFilter.parse(text, code.decode(), "f").shape
+    return text, build_bloom_filter(pa.array(it.keys(it.read(made))), shape).text
+
+
+@pytest.mark.parametrize("deletes", [0, 1])
+@pytest.mark.parametrize("inserts", [(), (9001, 9002)])
+def test_its_bloom_filter_is_that_of_all_its_keys(it, monkeypatch, inserts, deletes):
+    hashed = []
+    add = BloomBuilder.add
+    monkeypatch.setattr(
+        BloomBuilder, "add", lambda self, keys: (hashed.extend(keys.to_pylist()), add(self, keys))
+    )
+    first, second, *_ = it.keys(it.old)
+    change = it.records(it.rows(int(first), 9000), deletes=[second][:deletes])
+
+    (made,) = it.write(BucketRows(records=change, inserts=lambda: [it.rows(*inserts)]))
+
+    new = ["9000", *map(str, inserts)]
+    assert hashed == (it.keys(it.read(made)) if deletes else new)  # keys in the old filter are not
+    found, expected = footer_filter(it, made)
+    assert found == expected
+
+
+def test_a_bloom_filter_that_lacks_keys_of_its_file_is_not_taken_over(it):
+    old = it.footer_of_base
+    text = old[BLOOM.encode()].decode()
+    empty = build_bloom_filter(
+        pa.array([], pa.string()),
+        BloomFilter.parse(text, old.get(BLOOM_CODE.encode(), b"SIMPLE").decode(), "f").shape,
+    )
+    lying = replace(empty, last_row_count=len(it.old))
+    it.set_base_filter(lying.text)
+    first, *_ = it.keys(it.old)
+
+    (made,) = it.write(BucketRows(records=it.records(it.rows(int(first)))))
+
+    found, expected = footer_filter(it, made)
+    assert found == expected
+    assert [] == list(it.folder.iterdir())
 
 
 def test_only_new_rows_carry_the_commit_and_each_has_a_number_of_its_own(it):

@@ -69,6 +69,29 @@ def test_keys_that_come_in_parts_make_the_same_filter(monkeypatch, entries):
 
 
 @pytest.mark.parametrize("code", ["SIMPLE", "DYNAMIC_V0"])
+@pytest.mark.parametrize("largest", [1 << 26, 0])  # bits of a filter with a byte for each
+@pytest.mark.parametrize("count", [0, 3, 4, 5, 8, 9, 10])
+def test_a_filter_is_continued_as_if_all_keys_had_come_at_once(monkeypatch, code, largest, count):
+    monkeypatch.setattr(bloom, "_MAX_FLAGS", largest)
+    shape = BloomShape.from_options(code, entries=4, error=0.01, max_entries=8)
+    first = build_bloom_filter(pa.array(KEYS[:count], pa.string()), shape)
+    known = BloomFilter.parse(first.text, code, "f", max_entries=8)
+
+    builder = BloomBuilder.from_filter(known, count)
+    builder.add(pa.array(KEYS[count:], pa.string()))
+
+    assert known.has_form_of(count)
+    assert build_bloom_filter(pa.array(KEYS), shape).text == builder.build().text
+
+
+@pytest.mark.parametrize("count", [0, 4, 7, 9, 11])
+def test_the_filter_of_another_number_of_keys_has_another_form(count):
+    shape = BloomShape.from_options("DYNAMIC_V0", entries=4, error=0.01, max_entries=8)
+
+    assert not build_bloom_filter(pa.array(KEYS[:8]), shape).has_form_of(count)
+
+
+@pytest.mark.parametrize("code", ["SIMPLE", "DYNAMIC_V0"])
 @pytest.mark.parametrize("count", [0, 4, 5, 11])
 def test_the_length_of_the_text_is_known_before(code, count):
     builder = BloomBuilder(BloomShape.from_options(code, entries=4, error=0.01, max_entries=100))
