@@ -30,15 +30,14 @@ from reconciler.storage.read_only import ReadOnlyStorage
 from reconciler.storage.redaction import redact_urls
 from reconciler.transaction.session import RunContext
 from reconciler.writer.catalog_sync import write_synced
-from reconciler.writer.local import LocalWriter
+from reconciler.writer.local import MOST_THREADS, LocalWriter
 from reconciler.writer.request import WriteRequest, check_request, parse_mode
 from reconciler.writer.sources.files import SourceFiles, find_source_files
 from reconciler.writer.sources.formats import SourceFormat
 from reconciler.writer.sources.local import LocalSource, NeedsSparkError, open_local_source
 from reconciler.writer.target_check import WriteTarget, check_target
 
-#: threads that write at a time, and bytes of the sources for each shuffle partition
-_MOST_THREADS: Final = 8
+#: bytes of the sources for each shuffle partition
 _BYTES_PER_PARTITION: Final = 32 * 1024 * 1024
 
 
@@ -128,7 +127,7 @@ def _measure_write(source: LocalSource, target: WriteTarget) -> Work:
 def _write_here(spec: TableSpec, options: WriteOptions, source: LocalSource) -> ReconciledWrite:
     """Write the rows of the sources in this process."""
     log_message(f"writing into {spec.name}")
-    threads = min(_MOST_THREADS, runtime.count_cores())
+    threads = min(MOST_THREADS, runtime.count_cores())
     shuffled = max(threads, -(-source.bytes // _BYTES_PER_PARTITION))
     request = WriteRequest(
         mode=parse_mode(options.operation),

@@ -23,6 +23,7 @@ from reconciler.spark.spill_files import ShuffleBlock
 from reconciler.spark.staged_rows import (
     Receive,
     RowSource,
+    RunTasks,
     Send,
     StagedInFiles,
     StagedRows,
@@ -49,11 +50,27 @@ def open_file_staging(context: Any) -> Iterator[Callable[[Any], RowSource]]:
 
     Each stage runs once, at once. Spark removes the folder at its end if reconciler cannot.
     """
+    with open_session_folder() as folder:
+        yield partial(_FileSource, partial(_run_tasks, context), folder)
+
+
+def open_driver_source(folder: str, run: RunTasks, rows: Any) -> RowSource:
+    """Return rows that Spark reads, and whose stages ``run`` runs in this process.
+
+    For a session whose only worker is this process: every job of Spark costs it Python processes
+    that begin with nothing imported, and Java that is compiled for little work.
+    """
+    return _FileSource(run, folder, rows)
+
+
+@contextlib.contextmanager
+def open_session_folder() -> Iterator[str]:
+    """Make a folder on the disks of the session, which goes after the block."""
     from pyspark import SparkFiles  # noqa: PLC0415 (heavy)
 
     folder = tempfile.mkdtemp(prefix="reconciler-", dir=SparkFiles.getRootDirectory())
     try:
-        yield partial(_FileSource, context, folder)
+        yield folder
     finally:
         # a cancelled task may still write there; Spark removes that at its end
         shutil.rmtree(folder, ignore_errors=True)
@@ -62,8 +79,8 @@ def open_file_staging(context: Any) -> Iterator[Callable[[Any], RowSource]]:
 class _FileSource:
     """The items of an RDD, or the Arrow batches of a DataFrame, for staging in files."""
 
-    def __init__(self, context: Any, folder: str, rows: Any) -> None:
-        self._context, self._folder, self._rows = context, folder, rows
+    def __init__(self, run: RunTasks, folder: str, rows: Any) -> None:
+        self._run, self._folder, self._rows = run, folder, rows
 
     def shuffle(self, send: Send, count: int) -> StagedRows:
         task = partial(write_spill_file, send, self._folder)
@@ -73,7 +90,7 @@ class _FileSource:
             files = [pickle.loads(row[0]) for row in rows]  # noqa: S301 (this module's own)
         else:
             files = self._rows.mapPartitionsWithIndex(partial(_run_task, task)).collect()
-        return StagedInFiles(partial(_run_tasks, self._context), files, count, self._folder)
+        return StagedInFiles(self._run, files, count, self._folder)
 
 
 def _run_tasks(context: Any, task: Receive, count: int) -> list[Any]:

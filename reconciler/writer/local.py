@@ -6,14 +6,18 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from reconciler.spark.staged_rows import LocalRowSource, Receive
 from reconciler.storage.api import Storage
 from reconciler.storage.parallel import run_parallel
 from reconciler.writer.job import TaskRunner, WriteAssignment, WriteJob, WrittenFiles
 from reconciler.writer.stages import write_files
+
+#: tasks that one process runs at a time; threads share Python's lock between calls of Arrow
+MOST_THREADS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +41,15 @@ class LocalWriter:
         assigned: Callable[[WriteAssignment], None],
     ) -> WrittenFiles:
         with tempfile.TemporaryDirectory(prefix="reconciler-") as folder:
-            context = _LocalTaskContext(self.storage, folder)
+            context = LocalTaskContext(self.storage, folder)
             runner = TaskRunner(
                 context=context,
                 broadcast=_LocalBroadcast,
                 partitions=self.shuffle_partitions,
                 search_tasks=self.shuffle_partitions,
             )
-            source = LocalRowSource(rows, folder, self._run_tasks)
+            source = LocalRowSource(rows, folder, partial(run_on_threads, self.threads))
             return write_files(source, job, runner, assigned=assigned)
-
-    def _run_tasks(self, task: Receive, count: int) -> list[Any]:
-        """Run a task for each partition; when one fails no other begins."""
-
-        def run(partition: int) -> list[Any]:
-            return list(task(partition, iter(())))
-
-        done = run_parallel(run, range(count), parallelism=self.threads)
-        return [result for results in done for result in results]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +60,9 @@ class _LocalBroadcast:
 
 
 @dataclass(frozen=True, slots=True)
-class _LocalTaskContext:
+class LocalTaskContext:
+    """The context of tasks on threads; ``above``: a folder for theirs."""
+
     storage: Storage
     above: str
 
@@ -79,3 +76,13 @@ class _LocalTaskContext:
     def make_folder(self) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(dir=self.above) as folder:
             yield Path(folder)
+
+
+def run_on_threads(threads: int, task: Receive, count: int) -> list[Any]:
+    """Run a task for each partition in this process; when one fails no other begins."""
+
+    def run(partition: int) -> list[Any]:
+        return list(task(partition, iter(())))
+
+    done = run_parallel(run, range(count), parallelism=threads)
+    return [result for results in done for result in results]

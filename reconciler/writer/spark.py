@@ -21,18 +21,26 @@ from reconciler.spark.connect import refuse_connect
 from reconciler.spark.failures import explain_failure
 from reconciler.spark.jobs import run_job_group
 from reconciler.spark.sessions import find_running_session
-from reconciler.spark.staging import StagingOpener, choose_staging
+from reconciler.spark.staged_rows import RowSource
+from reconciler.spark.staging import (
+    StagingOpener,
+    choose_staging,
+    open_driver_source,
+    open_session_folder,
+)
 from reconciler.spark.tasks import get_task_attempt, make_local_folder, use_one_core
 from reconciler.spark.workers import (
     MERGING_PACKAGES,
     RECORD_INDEX_PACKAGES,
     WRITING_PACKAGES,
+    is_single_host,
     set_up_workers,
 )
 from reconciler.storage.api import Storage, StorageRef
-from reconciler.storage.open import list_client_packages
+from reconciler.storage.open import list_client_packages, open_storage
 from reconciler.storage.redaction import redact_secrets, redact_urls
-from reconciler.writer.job import TaskRunner, WriteAssignment, WriteJob, WrittenFiles
+from reconciler.writer.job import TaskContext, TaskRunner, WriteAssignment, WriteJob, WrittenFiles
+from reconciler.writer.local import MOST_THREADS, LocalTaskContext, run_on_threads
 from reconciler.writer.request import WriteRequest, check_request, parse_mode
 from reconciler.writer.stages import write_files
 
@@ -73,7 +81,8 @@ class SparkWriter:
     """Writes on a session's executors; every task opens its own storage.
 
     ``shuffle_partitions``: over how many partitions rows are spread by their keys, None for a
-    number by their size.
+    number by their size. Without ``staging``, a local master with few cores only reads the rows,
+    and threads of this process do everything else.
     """
 
     def __init__(
@@ -86,7 +95,7 @@ class SparkWriter:
     ) -> None:
         self._context, self._ref = session.sparkContext, ref
         self._partitions = shuffle_partitions
-        self._staging = staging or choose_staging(self._context)
+        self._staging = staging
 
     def write(
         self, rows: DataFrame, job: WriteJob, *, assigned: Callable[[WriteAssignment], None]
@@ -98,11 +107,11 @@ class SparkWriter:
             *(() if job.log_targets is None else MERGING_PACKAGES),
         )
         set_up_workers(self._context, (*packages, *list_client_packages(self._ref.location)))
-        ref, slots = self._ref, self._context.defaultParallelism
+        ref = self._ref
         description = f"reconciler: {job.row_job.operation.value} into {ref.location}"
         with ExitStack() as stack:
             shared = stack.enter_context(_open_broadcasts(self._context))
-            open_source = stack.enter_context(self._staging(self._context))
+            staged = stack.enter_context(self._open_staging())
             stack.enter_context(translate_spark_errors(ref))
             # files of an abandoned write are removed by their markers, so none may appear later
             stack.enter_context(
@@ -114,13 +123,46 @@ class SparkWriter:
                     explain=explain_failure,
                 )
             )
+            slots = self._context.defaultParallelism
             runner = TaskRunner(
-                context=_SparkTaskContext(ref),
+                context=staged.tasks,
                 broadcast=shared,
                 partitions=self._partitions or _count_shuffle_partitions(rows, slots),
                 search_tasks=_SEARCHES_PER_SLOT * slots,
             )
-            return write_files(open_source(rows), job, runner, assigned=assigned)
+            return write_files(staged.open_source(rows), job, runner, assigned=assigned)
+
+    @contextmanager
+    def _open_staging(self) -> Iterator[_Staging]:
+        """Choose where the tasks run that follow the reading of the rows."""
+        context = self._context
+        if self._staging is None and runs_here(context):
+            with open_session_folder() as folder:
+                run = partial(run_on_threads, context.defaultParallelism)
+                here = partial(open_driver_source, folder, run)
+                yield _Staging(here, LocalTaskContext(open_storage(self._ref), folder))
+            return
+        with (self._staging or choose_staging(context))(context) as open_source:
+            yield _Staging(open_source, _SparkTaskContext(self._ref))
+
+
+def runs_here(context: Any) -> bool:
+    """True if threads of this process do what Spark's workers would do on the same cores.
+
+    Not for ``local[2,4]``, which repeats a task that fails, and not for more cores than threads
+    can use.
+    """
+    repeats = "," in context.master
+    few = context.defaultParallelism <= MOST_THREADS
+    return is_single_host(context) and few and not repeats
+
+
+@dataclass(frozen=True, slots=True)
+class _Staging:
+    """How rows come to the first stage, and what the tasks of all stages work with."""
+
+    open_source: Callable[[Any], RowSource]
+    tasks: TaskContext
 
 
 def make_arrow_schema(frame: DataFrame) -> Any:
@@ -211,8 +253,6 @@ class _SparkTaskContext:
     ref: StorageRef
 
     def open_storage(self) -> Storage:
-        from reconciler.storage.open import open_storage  # noqa: PLC0415 (on the worker)
-
         use_one_core()
         return open_storage(self.ref)
 

@@ -15,14 +15,15 @@ from reconciler.writer.bucket_task import write_bucket
 from reconciler.writer.job import RowOperation
 from reconciler.writer.key_search import search_keys_in_files
 from reconciler.writer.key_stage import prepare_rows
-from reconciler.writer.spark import SparkWriter
+from reconciler.writer.spark import SparkWriter, runs_here
 from tests.selection import long
 from tests.spark.frames import PYSPARK
 from tests.unit.writer.ledger import ROWS, Ledger, few_a_file, row, wide
 
 pytestmark = PYSPARK
 
-STAGINGS = pytest.mark.parametrize("staging", [open_file_staging, open_shuffle_staging])
+#: None: on threads of this process
+STAGINGS = pytest.mark.parametrize("staging", [None, long(open_file_staging), open_shuffle_staging])
 SQL = "id long, p string, ts long, name string, _hoodie_is_deleted boolean"
 
 
@@ -152,6 +153,25 @@ def test_workers_of_one_host_hold_rows_in_files(spark):
 
     assert open_file_staging is choose_staging(spark.sparkContext)
     assert open_shuffle_staging is choose_staging(Elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("master", "cores", "is_here"),
+    [
+        ("local[2]", 2, True),
+        ("local[2,4]", 2, False),  # repeats a task that fails
+        ("local[64]", 64, False),
+        ("local-cluster[2,1,1024]", 2, False),
+        ("spark://one:7077", 2, False),
+    ],
+)
+def test_threads_do_what_workers_on_the_same_few_cores_would_do(master, cores, is_here):
+    class Context:
+        pass
+
+    Context.master, Context.defaultParallelism = master, cores
+
+    assert is_here == runs_here(Context)
 
 
 def test_moments_keep_their_instants_whatever_the_zone_of_the_session(sessions, tmp_path):
