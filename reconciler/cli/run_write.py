@@ -18,7 +18,12 @@ from reconciler.cli.terminal import find_terminal, log_message, print_result
 from reconciler.cli.write_options import WriteOptions
 from reconciler.errors import ReconcilerError
 from reconciler.render import words
-from reconciler.render.write_result import reconciliation_text, write_json, write_text
+from reconciler.render.write_result import (
+    lookup_text,
+    reconciliation_text,
+    write_json,
+    write_text,
+)
 from reconciler.spark.failures import LINE
 from reconciler.spec.model import TableSpec
 from reconciler.status.reconciliation import (
@@ -26,11 +31,12 @@ from reconciler.status.reconciliation import (
     add_reconciliation,
     reconcile_written,
 )
+from reconciler.storage.parallel import MOST_THREADS
 from reconciler.storage.read_only import ReadOnlyStorage
 from reconciler.storage.redaction import redact_urls
 from reconciler.transaction.session import RunContext
 from reconciler.writer.catalog_sync import write_synced
-from reconciler.writer.local import MOST_THREADS, LocalWriter
+from reconciler.writer.local import LocalWriter
 from reconciler.writer.request import WriteRequest, check_request, parse_mode
 from reconciler.writer.sources.files import SourceFiles, find_source_files
 from reconciler.writer.sources.formats import SourceFormat
@@ -62,6 +68,8 @@ def write_files(
     else:
         written = api.write(None, spec, options.operation, partitions=options.partitions)
         result = _run_service(written, spec, options, settings)
+    if result.lookup is not None:
+        log_message(lookup_text(result.lookup), event="lookup")
     for note in result.warnings:
         log_message(f"warning: {note.because}", level="warning")
     if options.format is ShortFormat.JSON:
@@ -120,8 +128,8 @@ def _measure_write(source: LocalSource, target: WriteTarget) -> Work:
     rows = source.bytes if source.rows is None else source.rows
     rewritten = target.estimate_rewrite(rows)
     files = words.format_count(len(source.source.files), "source file")
-    work = Work.from_bytes(source.bytes + rewritten, f"of {files} and of files they may change")
-    return work if rewritten else Work.from_bytes(source.bytes, f"of {files}")
+    what = f"of {files} and of files they may change" if rewritten else f"of {files}"
+    return Work.from_bytes(source.bytes + rewritten, what, fits_threads=True)
 
 
 def _write_here(spec: TableSpec, options: WriteOptions, source: LocalSource) -> ReconciledWrite:

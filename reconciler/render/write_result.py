@@ -9,6 +9,7 @@ from reconciler.render import words
 from reconciler.render.result import list_table_lines, result_document
 from reconciler.render.terminal import Terminal
 from reconciler.status.reconciliation import INCOMPLETE, ReconciledWrite, Reconciliation
+from reconciler.writer.lookup_costs import KeyLookup, LookupWay
 from reconciler.writer.request import WriteResult
 
 
@@ -57,6 +58,19 @@ def write_text(name: str, operation: str, outcome: WriteResult) -> str:
     return "\n".join(lines) + "\n"
 
 
+def lookup_text(lookup: KeyLookup) -> str:
+    """Return how keys were looked up, as one line."""
+    counts = words.join_counts(
+        (
+            (lookup.searched, "searched"),
+            (lookup.filtered, "ruled out by their bloom filter"),
+            (lookup.out_of_range, "by their key range"),
+        )
+    )
+    where = "by the record index" if lookup.way is LookupWay.RECORD_INDEX else "in the files"
+    return f"looked up keys {where}, because {lookup.because}; files: {counts or 'none'}"
+
+
 def reconciliation_text(name: str, made: Reconciliation, terminal: Terminal) -> str:
     """Return what was done to the table after the write, and what is left."""
     lines = ["", "then reconciled:" if made.error is None else "then failed to reconcile:"]
@@ -103,6 +117,14 @@ def write_json(name: str, operation: str, outcome: ReconciledWrite) -> str:
     if outcome.log_files:
         document["fileGroups"]["appended"] = outcome.appended_groups
         document |= {"logFiles": outcome.log_files, "logBytesWritten": outcome.log_bytes}
+    if (lookup := outcome.lookup) is not None:
+        document["lookup"] = {
+            "way": lookup.way.value,
+            "because": lookup.because,
+            "searched": lookup.searched,
+            "filtered": lookup.filtered,
+            "outOfRange": lookup.out_of_range,
+        }
     if (made := outcome.reconciliation) is not None:
         document["reconciliation"] = {
             "exitCode": made.exit_code,

@@ -14,6 +14,9 @@ from typing import Final, Generic, TypeVar
 #: the main thread sees a signal that another thread got only when it wakes up
 _WAKE_UP_S: Final = 0.5
 
+#: tasks of Python and Arrow that one process runs at a time: threads share a lock between calls
+MOST_THREADS: Final = 8
+
 T = TypeVar("T")
 R = TypeVar("R")
 

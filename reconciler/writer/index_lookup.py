@@ -315,7 +315,7 @@ def check_moved_keys(
     files: KeySearch = search.value
     job: RowJob = row_job.value
     for blocks, storage in batch_blocks(buffers, context):
-        for file, found, _position in search_files(files, partition, blocks, storage):
+        for file, found, _position in search_files(files, partition, blocks, storage, {}):
             keys = found.column("key")
             if file in files.logs:
                 given, reading = files.get_slice(file), job.settings.reading

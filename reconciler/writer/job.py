@@ -21,6 +21,7 @@ from reconciler.writer.dedupe import DedupeRule
 from reconciler.writer.index_buckets import IndexBuckets
 from reconciler.writer.log_bucket import WrittenLog
 from reconciler.writer.log_targets import LogTargets
+from reconciler.writer.lookup_costs import KeyLookup
 from reconciler.writer.partition_paths import PartitionRule
 from reconciler.writer.record_keys import KeyRule
 from reconciler.writer.slice_keys import SliceLogs
@@ -140,13 +141,15 @@ WrittenDataFile = WrittenBaseFile | WrittenLog
 class WrittenFiles:
     """The new base files and log files in bucket order.
 
-    Other files with markers are to be removed.
+    Other files with markers are to be removed. ``lookup``: how keys were looked up, None if none
+    were.
     """
 
     files: tuple[WrittenBaseFile, ...]
     counts: RowCounts
     assignment: WriteAssignment
     logs: tuple[WrittenLog, ...] = ()
+    lookup: KeyLookup | None = None
 
     @property
     def partitions(self) -> set[str]:

@@ -6,6 +6,7 @@ the rows are. No task has more than a share of the keys in memory, the driver ha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -21,6 +22,7 @@ from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.spark.staged_rows import BlockForPartition
 from reconciler.storage.api import Storage
 from reconciler.writer.job import Broadcast, TaskContext
+from reconciler.writer.lookup_costs import FileAnswer
 from reconciler.writer.row_blocks import (
     BlockKind,
     MatchOutcome,
@@ -104,6 +106,10 @@ class KeySearch:
             searches_logs=searches_logs,
         )
 
+    def count_files(self, code: int) -> int:
+        """Return how many file groups of a partition are searched."""
+        return sum(len(self.files[task][code]) for task in self.tasks_by_partition[code])
+
     def get_slice(self, group: int) -> SliceFiles:
         """Return the files of a group's current slice."""
         return SliceFiles(
@@ -155,13 +161,15 @@ def search_keys_in_files(
 
     Raises FormatError naming a file that is damaged or has no keys.
     """
+    answers: dict[int, FileAnswer] = {}
     for number, (blocks, storage) in enumerate(batch_blocks(buffers, context)):
-        matches = search_files(search.value, partition, blocks, storage)
+        matches = search_files(search.value, partition, blocks, storage, answers)
         tags = [
             make_tags(file, keys, _find_outcomes(search.value, file, keys, storage), position)
             for file, keys, position in matches
         ]
         yield from send_tags(tags, partition, number)
+    yield from send_answers(answers.values(), partition)
 
 
 def batch_blocks(
@@ -186,17 +194,23 @@ def batch_blocks(
 
 
 def search_files(
-    search: KeySearch, task_number: int, blocks: Sequence[RowBlock], storage: Storage
+    search: KeySearch,
+    task_number: int,
+    blocks: Sequence[RowBlock],
+    storage: Storage,
+    answers: dict[int, FileAnswer],
 ) -> Iterator[tuple[int, Any, Integers]]:
     """Yield each file of a task, by its group, with the keys of its partition that it holds.
 
-    Also yields the numbers of their rows.
+    Also yields the numbers of their rows. ``answers`` gets what each base file was asked.
     """
     for code in sorted({block.number for block in blocks}):
         batch = combine_keys([block for block in blocks if block.number == code])
-        keys = batch.column("key")
+        keys, files = batch.column("key"), search.count_files(code)
         for file in search.files[task_number][code].tolist():
-            index, position = _find_keys(search, file, keys, storage)
+            index, position, answer = _find_keys(search, file, keys, storage, files)
+            if answer is not None and answers.get(file) is not FileAnswer.KEYS:
+                answers[file] = answer
             if len(index):
                 yield file, batch.take(to_arrow(index)), position
 
@@ -214,20 +228,26 @@ def _find_outcomes(
 
 
 def _find_keys(
-    search: KeySearch, file: int, keys: Any, storage: Storage
-) -> tuple[Integers, Integers]:
-    """Return which keys a file group has, and the numbers of their rows in its base file, or -1."""
+    search: KeySearch, file: int, keys: Any, storage: Storage, files: int
+) -> tuple[Integers, Integers, FileAnswer | None]:
+    """Return which keys a file group has, and the numbers of their rows in its base file, or -1.
+
+    Also what the base file was asked, None without one.
+    """
     position = np.full(len(keys), -1, np.int64)
     has_key = np.zeros(len(keys), np.bool_)
+    answer = None
     if file in search.path:
-        stored = find_stored_keys(storage, search.path[file], search.size[file], keys)
+        path, size = search.path[file], search.size[file]
+        stored = find_stored_keys(storage, path, size, keys, files=files)
+        answer = stored.answer
         position[stored.index] = stored.position
         has_key[stored.index] = True
     logs = search.logs.get(file)
     if logs is not None and search.searches_logs and search.reading is not None:
         has_key[find_logged_keys(logs.paths, keys, search.reading, storage)] = True
     index: Integers = np.flatnonzero(has_key)
-    return index, position[index]
+    return index, position[index], answer
 
 
 def combine_keys(blocks: Sequence[RowBlock]) -> Any:
@@ -236,6 +256,14 @@ def combine_keys(blocks: Sequence[RowBlock]) -> Any:
     source = np.repeat([block.source for block in blocks], [len(batch) for batch in batches])
     whole = pa.concat_batches(batches)
     return whole.append_column("source", to_arrow(source.astype(np.int64)))
+
+
+def send_answers(answers: Iterable[FileAnswer], partition: int) -> Iterator[BlockForPartition]:
+    """Yield a block that counts what files were asked, for the first shuffle partition."""
+    counts = Counter(answer.value for answer in answers)
+    data = pa.RecordBatch.from_pydict({"answer": [*counts], "files": [*counts.values()]})
+    if counts:
+        yield 0, RowBlock(kind=BlockKind.ANSWERS, source=partition, number=0, data=data)
 
 
 def send_tags(tags: Sequence[Any], partition: int, number: int) -> Iterator[BlockForPartition]:

@@ -8,16 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from reconciler.spark.staged_rows import LocalRowSource, Receive
 from reconciler.storage.api import Storage
 from reconciler.storage.parallel import run_parallel
 from reconciler.writer.job import TaskRunner, WriteAssignment, WriteJob, WrittenFiles
 from reconciler.writer.stages import write_files
-
-#: tasks that one process runs at a time; threads share Python's lock between calls of Arrow
-MOST_THREADS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)

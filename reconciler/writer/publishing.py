@@ -183,4 +183,5 @@ def _make_result(done: UnpublishedWrite, notes: tuple[Note, ...]) -> WriteResult
         warnings=(*notes, *warn_of_fixed_bytes(done.files, done.facts.settings)),
         partitions_written=tuple(sorted(done.partitions)),
         partitions_deleted=tuple(sorted(deleted)),
+        lookup=done.lookup,
     )

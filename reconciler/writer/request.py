@@ -14,6 +14,7 @@ from reconciler.errors import UsageError
 from reconciler.hudi.timeline.instant import Action
 from reconciler.plans.model import Note
 from reconciler.writer.job import RowCounts, RowOperation
+from reconciler.writer.lookup_costs import KeyLookup
 
 
 class WriteMode(Enum):
@@ -121,7 +122,8 @@ class WriteResult:
     wrote again, appended log files to, or replaced; ``files`` and ``bytes``: totals of new base
     files; ``log_files`` and ``log_bytes``: of new log files; ``rewritten_bytes``: bytes of files
     that the base files replace. ``partitions_written``: folders with new files;
-    ``partitions_deleted``: those of a write that deletes partitions.
+    ``partitions_deleted``: those of a write that deletes partitions. ``lookup``: how the keys of an
+    upsert or a deletion were looked up, None if none were.
     """
 
     status: Literal["completed", "nothing"]
@@ -139,3 +141,4 @@ class WriteResult:
     warnings: tuple[Note, ...] = ()
     partitions_written: tuple[str, ...] = ()
     partitions_deleted: tuple[str, ...] = ()
+    lookup: KeyLookup | None = None

@@ -41,6 +41,7 @@ class BlockKind(IntEnum):
     TAGS = 2
     BINS = 3
     CHANGES = 4
+    ANSWERS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,7 +8,7 @@ sample is written into memory to measure the size of new rows in a file.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -29,7 +29,13 @@ from reconciler.writer.bucket import BucketSettings
 from reconciler.writer.index_buckets import IndexBuckets
 from reconciler.writer.job import Broadcast
 from reconciler.writer.new_rows import NewRows
-from reconciler.writer.row_blocks import MatchedRows, RowBlock, RowChunk, read_matched_chunks
+from reconciler.writer.row_blocks import (
+    BlockKind,
+    MatchedRows,
+    RowBlock,
+    RowChunk,
+    read_matched_chunks,
+)
 
 #: rows that all tasks weigh together, and the minimum and maximum of one task
 _ROWS: Final = 256 * 1024
@@ -135,7 +141,8 @@ class WriteCounts:
     ``inserts``: tallies of new rows by partition; ``in_buckets``: how many of them are in each
     bucket of a bucket index; ``moves``: how many of them left another partition. ``changes``:
     tallies by file group of rows whose keys a file holds; ``deletes``: how many of them are
-    deletions. ``weight``: the weight of a sample of new rows.
+    deletions. ``weight``: the weight of a sample of new rows. ``answers``: how many files told by
+    what (``FileAnswer``) which keys they have.
     """
 
     incoming: int = 0
@@ -147,6 +154,7 @@ class WriteCounts:
     changes: dict[int, Tally] = field(default_factory=dict)
     deletes: Counter[int] = field(default_factory=Counter)
     weight: RowWeight = RowWeight()
+    answers: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: WriteCounts) -> None:
         """Add the counts of other rows."""
@@ -159,6 +167,7 @@ class WriteCounts:
         self.moves.update(other.moves)
         self.deletes.update(other.deletes)
         self.weight = self.weight.add(other.weight)
+        self.answers.update(other.answers)
 
     def make_workload(self, groups: FileGroupSizes, per_row: float) -> Workload:
         """Return the workload that buckets are assigned for; ``per_row``: a row's bytes."""
@@ -181,10 +190,11 @@ def _add_tallies(total: dict[Any, Tally], tallies: Mapping[Any, Tally]) -> None:
 
 
 def count_changes(
-    row_job: Broadcast, weighed_rows: int, partition: int, buffers: Iterator[Any]
+    row_job: Broadcast, weighed_rows: int, partition: int, buffers: Iterable[Any]
 ) -> Iterator[WriteCounts]:
     """Count rows by where they go, and weigh the first ``weighed_rows`` new ones."""
-    total, sample = WriteCounts(), WeightSample(weighed_rows)
+    buffers = list(buffers)
+    total, sample = WriteCounts(answers=_count_answers(buffers)), WeightSample(weighed_rows)
     for chunk, matched in read_matched_chunks(partition, buffers, row_job.value):
         sample.add(chunk.rows, matched.new)
         total.add(_count_chunk(chunk, matched))
@@ -193,6 +203,15 @@ def count_changes(
     if sample.rows:
         total.weight = sample.weigh(row_job.value.settings, row_job.value.instant)
     yield total
+
+
+def _count_answers(buffers: Iterable[Any]) -> Counter[str]:
+    answers: Counter[str] = Counter()
+    for block in map(RowBlock.from_bytes, buffers):
+        if block.kind is BlockKind.ANSWERS:
+            for answer in block.read_batch().to_pylist():
+                answers[answer["answer"]] += answer["files"]
+    return answers
 
 
 def _count_chunk(chunk: RowChunk, matched: MatchedRows) -> WriteCounts:

@@ -213,6 +213,7 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
             counts=_NOTHING if written is None else written.counts,
             replaced=_find_replaced_groups(self.rows, facts, written),
             extra=self.rows.extra,
+            lookup=None if written is None else written.lookup,
         )
 
     def _write_rows(self, writer: RowWriter, pending: _RequestedWrite) -> WrittenFiles:

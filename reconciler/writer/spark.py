@@ -38,9 +38,10 @@ from reconciler.spark.workers import (
 )
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.open import list_client_packages, open_storage
+from reconciler.storage.parallel import MOST_THREADS
 from reconciler.storage.redaction import redact_secrets, redact_urls
 from reconciler.writer.job import TaskContext, TaskRunner, WriteAssignment, WriteJob, WrittenFiles
-from reconciler.writer.local import MOST_THREADS, LocalTaskContext, run_on_threads
+from reconciler.writer.local import LocalTaskContext, run_on_threads
 from reconciler.writer.request import WriteRequest, check_request, parse_mode
 from reconciler.writer.stages import write_files
 

@@ -43,6 +43,8 @@ from reconciler.writer.job import (
 from reconciler.writer.key_search import KeySearch, search_keys_in_files, send_keys_to_files
 from reconciler.writer.key_stage import prepare_rows
 from reconciler.writer.log_targets import LogTarget, make_new_target
+from reconciler.writer.lookup_choice import choose_way, make_lookup
+from reconciler.writer.lookup_costs import LookupChoice, LookupWay
 from reconciler.writer.row_blocks import rows_changed_error
 from reconciler.writer.row_counts import WriteCounts, choose_sample_size, count_changes, count_rows
 
@@ -81,8 +83,11 @@ class _Stages:
         staged = rows.shuffle(
             partial(prepare_rows, self.row_job, runner.partitions), runner.partitions
         )
+        choice: LookupChoice | None = None
         if job.row_job.operation.needs_lookup and job.row_job.index_buckets is None:
-            staged = self._add_tags(staged)
+            rows_by_path = self._count_rows(staged)
+            choice = choose_way(job, rows_by_path.total())
+            staged = self._add_tags(staged, choice.way, rows_by_path)
         weighed = choose_sample_size(runner.partitions) if _needs_weight(job) else 0
         total = WriteCounts()
         for counts in staged.collect(partial(count_changes, self.row_job, weighed)):
@@ -99,21 +104,26 @@ class _Stages:
         )
         written = by_bucket.collect(partial(write_bucket, self.row_job, buckets, runner.context))
         _check_written_rows(written, total, result.assignment)
-        return _count_absent_deletes(_make_result(written, total, result), total, job)
+        made = replace(_make_result(written, total, result), lookup=make_lookup(choice, total))
+        return _count_absent_deletes(made, total, job)
 
-    def _add_tags(self, staged: StagedRows) -> StagedRows:
+    def _count_rows(self, staged: StagedRows) -> Counter[str]:
+        """Return the number of rows by partition."""
+        rows: Counter[str] = Counter()
+        for counts in staged.collect(count_rows):
+            rows.update(counts)
+        return rows
+
+    def _add_tags(self, staged: StagedRows, way: LookupWay, rows: Counter[str]) -> StagedRows:
         """Return the rows with tags that say where their keys are."""
         job, runner, row_job = self.job, self.runner, self.row_job
-        if job.index is not None:
+        if job.index is not None and way is LookupWay.RECORD_INDEX:
             lookup = IndexLookup.from_index(job.index, job.groups, runner.search_tasks, job.logs)
             shared = runner.broadcast(lookup)
             keys = staged.shuffle(partial(send_keys_to_index, row_job, shared), lookup.index_tasks)
             located = keys.shuffle(partial(look_up_keys, shared, runner.context), lookup.file_tasks)
             match = partial(match_keys, row_job, shared, runner.context)
             return staged.union(located.shuffle(match, runner.partitions))
-        rows: Counter[str] = Counter()
-        for counts in staged.collect(count_rows):
-            rows.update(counts)
         search = KeySearch.from_groups(
             job.groups,
             rows,

@@ -1,8 +1,9 @@
 """Find which keys of a write a base file already holds.
 
-Most files are ruled out by their footer: key range, then bloom filter; only of the others the key
-column is read. Writers order keys by bytes or as Java does, so the range says nothing about keys
-beyond U+FFFF; Hudi's range lookup misses those. Source: HoodieBloomIndex, HoodieKeyLookupHandle.
+Most files are ruled out by their footer: key range, then bloom filter where that costs less than
+reading the keys. Of the others the key column is read. Writers order keys by bytes or as Java does,
+so the range says nothing about keys beyond U+FFFF; Hudi's range lookup misses those. Source:
+HoodieBloomIndex, HoodieKeyLookupHandle.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from reconciler.file_slices.merge.range_file import RangeSource, open_range_file
 from reconciler.hudi.codecs.bloom import BloomFilter
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.writer.lookup_costs import FileAnswer, asks_filter
 from reconciler.writer.record_keys import KeyGenerator, find_key_generator
 
 #: the first byte of a character beyond U+FFFF
 _FIRST_SUPPLEMENTARY: Final = 0xF0
-_BATCH_ROWS: Final = 64 * 1024
+#: rows per batch; for each batch the keys are hashed again
+_BATCH_ROWS: Final = 512 * 1024
 #: how many stored record keys are read to see how a table spells them
 _SAMPLED_KEYS: Final = 100
 
@@ -36,33 +39,37 @@ _SAMPLED_KEYS: Final = 100
 class StoredKeys:
     """Keys that a base file holds: their ascending ``index``, and the ``position`` of their rows.
 
-    If several rows have a key, the first one counts.
+    If several rows have a key, the first one counts. ``answer``: what of the file told it.
     """
 
     index: Integers
     position: Integers
+    answer: FileAnswer
 
     def __len__(self) -> int:
         return len(self.index)
 
 
-def find_stored_keys(source: RangeSource, path: str, size: int, keys: Any) -> StoredKeys:
+def find_stored_keys(
+    source: RangeSource, path: str, size: int, keys: Any, *, files: int | None = None
+) -> StoredKeys:
     """Return which of the keys the base file holds.
 
-    ``keys``: a string array of distinct keys without nulls; ``size``: the file's bytes. Reads the
-    footer, and the key column unless the footer rules out all keys; memory: a batch of it. Raises
-    FormatError naming the file for damage, and if it stores no keys.
+    ``keys``: a string array of distinct keys without nulls; ``size``: the file's bytes; ``files``:
+    among how many the keys are, None if this one should have them. Reads the footer, and the key
+    column unless the footer rules out all keys; memory: a batch of it. Raises FormatError naming
+    the file for damage, and if it stores no keys.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     none = np.zeros(0, np.int64)
     if not len(keys):
-        return StoredKeys(index=none, position=none)
+        return StoredKeys(index=none, position=none, answer=FileAnswer.RANGE)
     with reading_parquet(path):
         file = pq.ParquetFile(open_range_file(source, path, size))
-        possible = _find_possible_keys(keys, file.metadata.metadata or {}, path)
+        possible, answer = _find_possible_keys(keys, file.metadata, path, files)
         if not len(possible):
-            return StoredKeys(index=none, position=none)
+            return StoredKeys(index=none, position=none, answer=answer)
         if RECORD_KEY not in file.schema_arrow.names:
             raise FormatError(path, f"has no column {RECORD_KEY}", "rewrite the file with Hudi")
         possible_keys = keys.take(to_arrow(possible))
@@ -77,18 +84,26 @@ def find_stored_keys(source: RangeSource, path: str, size: int, keys: Any) -> St
             position[first[is_first]] = start + rows[at[is_first]]
             start += len(batch)
     is_stored = position >= 0
-    return StoredKeys(index=possible[is_stored], position=position[is_stored])
+    found, at = possible[is_stored], position[is_stored]
+    return StoredKeys(index=found, position=at, answer=FileAnswer.KEYS)
 
 
-def _find_possible_keys(keys: Any, footer: dict[bytes, bytes], path: str) -> Integers:
-    """Return the indices of the keys that the footer does not rule out."""
+def _find_possible_keys(
+    keys: Any, metadata: Any, path: str, files: int | None
+) -> tuple[Integers, FileAnswer]:
+    """Return the indices of the keys that the footer does not rule out, and what of it does."""
+    footer = metadata.metadata or {}
     possible = np.flatnonzero(_is_in_range(keys, footer))
     text = footer.get(BLOOM.encode())
-    if text is None or not len(possible):
-        return possible
+    if not len(possible):
+        return possible, FileAnswer.RANGE
+    if text is None or files is None:
+        return possible, FileAnswer.KEYS
+    if not asks_filter(len(possible), metadata.num_rows, len(text), files):
+        return possible, FileAnswer.KEYS
     code = footer.get(BLOOM_CODE.encode(), b"SIMPLE").decode(errors="replace")
     bloom = BloomFilter.parse(text, code, path)
-    return possible[bloom.contains(keys.take(to_arrow(possible)))]
+    return possible[bloom.contains(keys.take(to_arrow(possible)))], FileAnswer.FILTER
 
 
 def _is_in_range(keys: Any, footer: dict[bytes, bytes]) -> Mask:

@@ -12,6 +12,7 @@ from reconciler.writer.bucket import WrittenBaseFile
 from reconciler.writer.facts import WriteFacts
 from reconciler.writer.job import RowCounts, WrittenDataFile
 from reconciler.writer.log_bucket import WrittenLog
+from reconciler.writer.lookup_costs import KeyLookup
 from reconciler.writer.request import WriteMode
 
 
@@ -20,7 +21,7 @@ class UnpublishedWrite:
     """A write whose base files and log files exist.
 
     ``replaced``: the groups of ``facts`` that it replaces. ``extra``: extra metadata of the
-    instant.
+    instant. ``lookup``: how keys were looked up, None if none were.
     """
 
     mode: WriteMode
@@ -32,6 +33,7 @@ class UnpublishedWrite:
     counts: RowCounts
     replaced: Integers
     extra: Mapping[str, str]
+    lookup: KeyLookup | None = None
 
     @property
     def partitions(self) -> set[str]:

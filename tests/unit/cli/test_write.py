@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.cli import executor_choice, run_write
+from reconciler.cli.executor_choice import Work, choose_by_size
 from tests.command import run
 from tests.rewrite_jobs import TABLES
 from tests.trees import Tree, unpack
@@ -141,6 +142,7 @@ def test_a_change_of_a_large_table_goes_to_spark(orders, capsys, monkeypatch):
     assert 0 == run("write", "t.yaml", "rows.parquet")
     capsys.readouterr()
     monkeypatch.setattr(executor_choice, "MOST_BYTES_HERE", 400_000)
+    monkeypatch.setenv("SPARK_CONF_DIR", "conf")  # may name a cluster
 
     with pytest.raises(pytest.fail.Exception):
         run("write", "t.yaml", "rows.parquet")
@@ -150,6 +152,33 @@ def test_a_change_of_a_large_table_goes_to_spark(orders, capsys, monkeypatch):
         "of 1 source file and of files they may change, above 390.6 KiB; --executor local" in said
     )
     assert 0 == run("write", "t.yaml", "rows.parquet", "--operation", "insert")
+
+
+def test_without_a_cluster_a_change_of_a_large_table_stays_here(orders, capsys, monkeypatch):
+    (orders / "t.yaml").write_text(NEW_SPEC.replace("KIND", "COPY_ON_WRITE"))
+    columns = {"id": [1, 2], "p": ["a", "b"], "ts": [1, 1], "x": ["one", "two"]}
+    pq.write_table(pa.table(columns), orders / "rows.parquet")
+    assert 0 == run("write", "t.yaml", "rows.parquet")
+    capsys.readouterr()
+    monkeypatch.setattr(executor_choice, "MOST_BYTES_HERE", 400_000)
+    monkeypatch.setattr("reconciler.runtime.count_cores", lambda: 2)
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+
+    assert 0 == run("write", "t.yaml", "rows.parquet")
+    said = capsys.readouterr().err
+    assert "; no cluster is configured, and Spark would have the same cores; --exec" in said
+    assert "looked up keys in the files, because the table has no record index of all keys" in said
+    assert "files: 2 searched\n" in said
+
+
+@pytest.mark.parametrize(
+    ("cores", "fits_threads", "is_local"),
+    [(2, True, True), (8, True, True), (9, True, False), (None, True, False), (2, False, False)],
+)
+def test_large_work_stays_where_spark_has_no_other_cores(cores, fits_threads, is_local):
+    work = Work.from_bytes(1 << 40, "to write", fits_threads=fits_threads)
+
+    assert is_local == choose_by_size(work, cores).is_local
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from reconciler.errors import FormatError
 from reconciler.file_slices.base_file.meta_columns import CommitStamp
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import MAX_KEY, MIN_KEY, BaseFileSettings
-from reconciler.hudi.codecs.bloom import BloomShape
+from reconciler.hudi.codecs.bloom import BloomFilter, BloomShape
+from reconciler.writer.lookup_costs import FileAnswer
 from reconciler.writer.stored_keys import find_stored_keys
 from tests.base_files import write_base_file
 
@@ -54,9 +55,9 @@ def file_of(keys, form=FORM):
     return sink.getvalue().to_pybytes()
 
 
-def held(data, *keys):
-    source = Source(data)
-    found = find_stored_keys(source, "p/" + NAME, len(data), pa.array(keys, pa.string()))
+def held(data, *keys, files=8):
+    source, wanted = Source(data), pa.array(keys, pa.string())
+    found = find_stored_keys(source, "p/" + NAME, len(data), wanted, files=files)
     return [keys[at] for at in found.index], source.read
 
 
@@ -73,6 +74,34 @@ def test_keys_outside_the_range_cost_the_footer_alone():
 
     assert found == []
     assert read < len(data) / 4
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"),
+    [
+        (["z"], FileAnswer.RANGE),
+        (["k000003"], FileAnswer.FILTER),
+        (["k000002"], FileAnswer.KEYS),
+        (
+            [f"k{n:06}" for n in range(1, 40_000, 2)],
+            FileAnswer.KEYS,
+        ),  # no filter is asked for those
+    ],
+)
+def test_it_says_what_of_the_file_has_told_it(keys, answer):
+    data = file_of([f"k{n:06}" for n in range(0, 100_000, 2)])
+    wanted = pa.array(keys)
+
+    found = find_stored_keys(Source(data), NAME, len(data), wanted, files=8)
+
+    assert answer == found.answer
+
+
+def test_the_filter_is_not_asked_where_the_keys_should_be(monkeypatch):
+    data = file_of(["a", "b"])
+    monkeypatch.setattr(BloomFilter, "parse", None)
+
+    assert held(data, "a", files=None)[0] == ["a"]
 
 
 def test_keys_that_the_bloom_filter_does_not_know_cost_the_footer_alone():
