@@ -38,6 +38,7 @@ MODULES: Final[Mapping[str, str]] = {
     "metadata": "tests.bench.metadata_rebuild_speed",
     "merge-on-read": "tests.bench.merge_on_read_speed",
     "inserts": "tests.bench.insert_speed",
+    "upserts": "tests.bench.upsert_speed",
     "layouts": "tests.bench.layout_real",
     "clustering": "tests.bench.rewrite_side_by_side",
     "clustering-memory": "tests.bench.clustering_memory",

@@ -1,31 +1,25 @@
 """Run one writer in a process: ``python -m tests.bench.upsert_peer SYSTEM HEAP FOLDER``.
 
-A line on stdin is a JSON object: ``do`` (``load``, ``upsert`` or ``sums``) and what it needs:
-``table``, the folder of ``rows``, the file of the ``batch``. The answer is a JSON line.
+Requests (``peer_server``): ``load`` the folder of ``rows`` into ``table``, ``upsert`` the file of
+the ``batch``, ``sums`` of the rows.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import sys
-from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Final, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
 import reconciler
-from reconciler.cli.java import use_java
-from tests.bench import peer
+from tests.bench.peer_server import Handlers, Request, serve
 from tests.bench.trip_files import KEY
 from tests.bench.upsert_rows import ORDERING, ROWS_A_FILE, SUMMED
 
 #: bytes of a file of ours that has as many rows as those of the others
-TARGET = 28 * 2**20
-ROW_BYTES = TARGET // ROWS_A_FILE
-#: suits two cores; Spark's default of 200 would cost the others some seconds
-SHUFFLE_PARTITIONS = 8
+TARGET: Final = 28 * 2**20
+ROW_BYTES: Final = TARGET // ROWS_A_FILE
 
 
 class Writer(Protocol):
@@ -44,8 +38,6 @@ class Writer(Protocol):
 class Delta:
     """``MERGE INTO``, copy-on-write or with deletion vectors."""
 
-    CONF: ClassVar = peer.Delta.CONF
-
     def __init__(self, spark: SparkSession, *, vectors: bool) -> None:
         self.spark, self.vectors = spark, vectors
 
@@ -62,8 +54,6 @@ class Delta:
 
 class Iceberg:
     """``MERGE INTO``, copy-on-write or merge-on-read."""
-
-    CONF: ClassVar = peer.Iceberg.CONF
 
     def __init__(self, spark: SparkSession, *, mode: str) -> None:
         self.spark, self.mode = spark, mode
@@ -94,8 +84,6 @@ class Iceberg:
 
 class Hudi:
     """Hudi's upsert with its global record index; ``plain``: without, as it is by default."""
-
-    CONF: ClassVar = peer.Hudi.CONF
 
     def __init__(self, spark: SparkSession, *, kind: str, plain: bool) -> None:
         self.spark, self.kind, self.plain = spark, kind, plain
@@ -134,46 +122,36 @@ class Hudi:
 
 
 class Ours:
-    """``reconciler.write`` of a DataFrame, or ``reconciler write`` in this process."""
+    """``reconciler.write`` of a DataFrame into a table that Hudi has made."""
 
-    CONF: ClassVar[dict[str, str]] = {}
-
-    def __init__(self, spark: SparkSession, *, is_here: bool) -> None:
-        self.spark, self.is_here = spark, is_here
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
 
     def load(self, rows: DataFrame, table: Path) -> None:
         raise NotImplementedError("Hudi makes the table")
 
     def upsert(self, batch: Path, table: Path) -> None:
-        file = self._declare(table)
-        if self.is_here:
-            from tests.command import run  # noqa: PLC0415
-
-            if code := run("write", file, batch, "--executor", "local"):
-                raise SystemExit(f"the write ended with {code}")
-            return
-        (spec,) = reconciler.load_specs(file)
-        self._check(reconciler.write(self.spark.read.parquet(f"file://{batch}"), spec, "upsert"))
+        (spec,) = reconciler.load_specs(declare(table))
+        outcome = reconciler.write(self.spark.read.parquet(f"file://{batch}"), spec, "upsert")
+        if outcome.status != "completed" or outcome.warnings:
+            raise SystemExit(f"the write is not as it should be: {outcome}")
 
     def read(self, table: Path) -> DataFrame:
         return reconciler.read(self.spark, str(table), columns=[*SUMMED])
 
-    @staticmethod
-    def _check(outcome: Any) -> None:
-        if outcome.status != "completed" or outcome.warnings:
-            raise SystemExit(f"the write is not as it should be: {outcome}")
 
-    def _declare(self, table: Path) -> Path:
-        spec = {
-            "path": str(table),
-            "timezone": "UTC",
-            "files": {"target": "28MiB", "small": "14MiB", "recordSize": ROW_BYTES},
-            "concurrency": {"lock": {"provider": "filesystem", "path": ".hoodie", "expire": 0}},
-        }
-        whole = {"apiVersion": "reconciler/v1", "kind": "HudiTable", "metadata": {"name": "bench"}}
-        file = table.with_name(f"{table.name}.spec.yaml")
-        file.write_text(json.dumps(whole | {"spec": spec}))  # YAML has JSON in it
-        return file
+def declare(table: Path) -> Path:
+    """Write the spec of a table beside it."""
+    spec = {
+        "path": str(table),
+        "timezone": "UTC",
+        "files": {"target": "28MiB", "small": "14MiB", "recordSize": ROW_BYTES},
+        "concurrency": {"lock": {"provider": "filesystem", "path": ".hoodie", "expire": 0}},
+    }
+    whole = {"apiVersion": "reconciler/v1", "kind": "HudiTable", "metadata": {"name": "bench"}}
+    file = table.with_name(f"{table.name}.spec.yaml")
+    file.write_text(json.dumps(whole | {"spec": spec}))  # YAML has JSON in it
+    return file
 
 
 def _merge(spark: SparkSession, batch: Path, table: str) -> None:
@@ -199,7 +177,7 @@ def open_writer(system: str, spark: SparkSession) -> Writer:
             kind = MERGE if "mor" in system else COPY
             return Hudi(spark, kind=kind, plain="plain" in system)
         case _:
-            return Ours(spark, is_here="here" in system)
+            return Ours(spark)
 
 
 def read_sums(rows: DataFrame) -> list[int]:
@@ -213,37 +191,22 @@ def read_sums(rows: DataFrame) -> list[int]:
     return [int(v) for v in session.sql(f"select count(*), {sums} from found").collect()[0]]
 
 
-def main() -> None:
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # Java talks there
-    use_java()
-    name, heap, folder = sys.argv[1:]
-    conf = name.partition("-")[0]
-    spark: Any = None
-    if "here" in name:  # no Spark, but all imports
-        import_module("reconciler.cli.run_write")
-    else:
-        spark = peer.open_session(conf, heap, folder)
-        spark.conf.set("spark.sql.shuffle.partitions", SHUFFLE_PARTITIONS)
-    writer = open_writer(name, spark)
-    print("{}", file=answers, flush=True)
-    for line in sys.stdin:
-        request = json.loads(line)
-        table, answer = Path(request["table"]), None
-        match request["do"]:
-            case "load":
-                for option in ("maxPartitionBytes", "openCostInBytes"):
-                    most = max(f.stat().st_size for f in Path(request["rows"]).glob("*.parquet"))
-                    spark.conf.set(f"spark.sql.files.{option}", str(most))
-                writer.load(spark.read.parquet(f"file://{request['rows']}"), table)
-            case "upsert":
-                writer.upsert(Path(request["batch"]), table)
-            case "sums":
-                answer = read_sums(writer.read(table))
-        print(json.dumps({"answer": answer}), file=answers, flush=True)
-    if spark is not None:
-        spark.stop()
+def open_handlers(system: str, spark: SparkSession) -> Handlers:
+    """Return what answers the requests."""
+    writer = open_writer(system, spark)
+
+    def load(request: Request) -> None:
+        most = max(file.stat().st_size for file in Path(request["rows"]).glob("*.parquet"))
+        for option in ("maxPartitionBytes", "openCostInBytes"):
+            spark.conf.set(f"spark.sql.files.{option}", str(most))
+        writer.load(spark.read.parquet(f"file://{request['rows']}"), Path(request["table"]))
+
+    return {
+        "load": load,
+        "upsert": lambda request: writer.upsert(Path(request["batch"]), Path(request["table"])),
+        "sums": lambda request: read_sums(writer.read(Path(request["table"]))),
+    }
 
 
 if __name__ == "__main__":
-    main()
+    serve(open_handlers)

@@ -1,61 +1,61 @@
-"""Measure an upsert of 5 % of a table's rows with Hudi, Delta, Iceberg and this tool.
+"""Measure an upsert of 5 % of a table's rows, and one of few files, with every system.
 
-python -m tests.bench.upsert_speed                               2 000 000 rows, 3 turns each
-python -m tests.bench.upsert_speed --rows 20000000 --turns 1
-python -m tests.bench.upsert_speed --few 25000 --files 2         rows of two files alone
+python -m tests.bench.upsert_speed                2 000 000 and 20 000 000 rows, three turns
+python -m tests.bench.upsert_speed --quick        500 000 rows, one turn
 
 All have the same trips, unpartitioned (a join by key needs no help then), in files of 250 000 rows
 sorted by key, loaded once by each system itself; ours are tables that Hudi has made with its
 defaults or with its record index, in Snappy as the others. Each merges the same Parquet file by
 key, where a greater ``changed`` wins. Copy-on-write tables are compared with copy-on-write tables,
-and log files with deletion vectors and delete files. Every turn is a fresh process on two cores
-with a session that has run something; its start does not count. ``here`` is ``reconciler write``
-without Spark. Afterwards each system reads its table, and sums of columns have to be right.
+and log files with deletion vectors and delete files. Peers and ours on Spark are fresh processes
+with two cores and a session that has run something; its start does not count. Ours without a
+variant is the whole command ``reconciler write``, from its start to its end, without Java.
+Afterwards each system reads its table, and sums of columns have to be right.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
-import statistics
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import ClassVar, Final
 
+from tests.bench.figures import BEST_PEER, CPU, Baseline, Figure, Goal, Measure, cost_measures
+from tests.bench.jobs import Job, Run, run_alone, take_turns
 from tests.bench.meter import Cost, Meter
-from tests.bench.peers import ROOT, Peer
+from tests.bench.peers import Peer
+from tests.bench.process_cost import NO_JAVA, measure_command
+from tests.bench.upsert_peer import declare
 from tests.bench.upsert_rows import Batch, batch_file, expected_sums, table_files
+from tests.bench.versions import DELTA, HUDI, ICEBERG, OURS
 
-NAMES: Final = {
-    "hudi": "Hudi 1.2.0, record index",
-    "delta": "Delta 3.3.2",
-    "iceberg": "Iceberg 1.10.0, copy-on-write",
-    "ours": "ours, copy-on-write",
-    "ours-here": "ours, copy-on-write, no Spark",
-    "ours-indexed": "ours, Hudi's table with record index",
-    "ours-indexed-here": "ours, Hudi's table with record index, no Spark",
-    "hudi-mor": "Hudi 1.2.0, record index, merge-on-read",
-    "delta-vectors": "Delta 3.3.2, deletion vectors",
-    "iceberg-mor": "Iceberg 1.10.0, merge-on-read",
-    "ours-mor": "ours, merge-on-read",
-    "ours-mor-here": "ours, merge-on-read, no Spark",
+ON_SPARK: Final = f"{OURS}, a DataFrame"
+INDEXED: Final = f"{OURS}, table with record index"
+#: a system of figures, and the process that runs it; "" for the command
+COPYING: Final = {
+    OURS: "",
+    ON_SPARK: "ours",
+    INDEXED: "",
+    f"{HUDI}, record index": "hudi",
+    DELTA: "delta",
+    ICEBERG: "iceberg",
 }
-#: systems of which the best is compared with ours
-COPYING: Final = ("hudi", "delta", "iceberg")
-LOGGING: Final = ("hudi-mor", "delta-vectors", "iceberg-mor")
-#: at most of the best other one's CPU seconds
-GOAL: Final = 0.5
-#: the system that loads another one's table
-_LOADED_BY: Final = {
-    "ours": "hudi-plain",
-    "ours-here": "hudi-plain",
-    "ours-mor": "hudi-plain-mor",
-    "ours-mor-here": "hudi-plain-mor",
-    "ours-indexed": "hudi",
-    "ours-indexed-here": "hudi",
+LOGGING: Final = {
+    OURS: "",
+    ON_SPARK: "ours-mor",
+    f"{HUDI}, record index": "hudi-mor",
+    f"{DELTA}, deletion vectors": "delta-vectors",
+    f"{ICEBERG}, delete files": "iceberg-mor",
 }
+#: of the best peer's CPU seconds; of the CPU seconds with an eighth or a tenth of the files
+SHARE, GROWTH = 0.5, 1.5
+#: rows that change in few files, and those files
+FEW, FEW_FILES = 25_000, 2
 
 
 class Side(Peer):
@@ -73,11 +73,6 @@ class Case:
     folder: Path
     heap: str = "4g"
 
-    @classmethod
-    def below(cls, folder: Path, rows: int, batch: Batch, heap: str = "4g") -> Case:
-        """Return the case whose tables are kept below a folder."""
-        return cls(rows=rows, batch=batch, folder=folder.resolve() / str(rows), heap=heap)
-
     @property
     def source(self) -> Path:
         return table_files(self.folder / "rows", self.rows)
@@ -86,106 +81,121 @@ class Case:
     def file(self) -> Path:
         return batch_file(self.folder / f"{self.batch.name}.parquet", self.batch, self.rows)
 
+    def load(self, maker: str) -> Path:
+        """Create, once, the table that a system makes of the rows."""
+        kept = self.folder / "loaded" / maker
+        if not kept.is_dir():
+            with Side(maker, self.heap, self.folder) as side:
+                shutil.rmtree(side.table, ignore_errors=True)
+                side.ask("load", rows=str(self.source))
+                kept.parent.mkdir(exist_ok=True)
+                side.table.rename(kept)
+        return kept
 
-def loaded(case: Case, system: str) -> Path:
-    """Create, once, the table that a system starts with."""
-    maker = _LOADED_BY.get(system, system)
-    kept = case.folder / "loaded" / maker
-    if not kept.is_dir():
-        with Side(maker, case.heap, case.folder) as side:
-            shutil.rmtree(side.table, ignore_errors=True)
-            side.ask("load", rows=str(case.source))
-            kept.parent.mkdir(exist_ok=True)
-            side.table.rename(kept)
-    return kept
+    def measure(self, what: str, maker: str, peer: str) -> list[Measure]:
+        """Return what one upsert costs; SystemExit if a sum is wrong."""
+        source, file, start = self.source, self.file, self.load(maker)
+        cost = self.run_peer(peer, start, file) if peer else self.run_command(start, file)
+        system = peer or "ours"
+        with Side(system, self.heap, self.folder) as side:
+            found, wanted = side.ask("sums"), expected_sums(source, file)
+        if found != wanted:
+            raise SystemExit(f"the table of {system} has {found}, not {wanted}")
+        return cost_measures(what, cost)
+
+    def run_peer(self, peer: str, start: Path, file: Path) -> Cost:
+        with Side(peer, self.heap, self.folder) as side:
+            _restore(start, side.table)
+            with Meter(side.pid) as meter:
+                side.ask("upsert", batch=str(file))
+        return meter.cost
+
+    def run_command(self, start: Path, file: Path) -> Cost:
+        table = self.folder / "work" / "ours"
+        _restore(start, table)
+        program = Path(sys.executable).parent / "reconciler"
+        command = [str(program), "write", str(declare(table)), str(file)]
+        return measure_command(command, cwd=self.folder, environment=NO_JAVA)
 
 
-def measure(case: Case, system: str, wanted: list[int]) -> Cost:
-    """Return what one upsert costs in a fresh process; SystemExit if a sum is wrong."""
-    start = loaded(case, system)
-    with Side(system, case.heap, case.folder) as side:
-        shutil.rmtree(side.table, ignore_errors=True)
-        shutil.copytree(start, side.table, copy_function=_copy)
-        with Meter(side.pid) as meter:
-            side.ask("upsert", batch=str(case.file))
-        found = side.ask("sums") if "here" not in system else None
-        table = side.table
-    if found is None:  # a session of its own, beside the measured process
-        with Side("ours", case.heap, case.folder) as reading:
-            shutil.rmtree(reading.table, ignore_errors=True)
-            table.rename(reading.table)
-            found = reading.ask("sums")
-    if found != wanted:
-        raise SystemExit(f"{NAMES[system]} has {found}, not {wanted}")
-    return meter.cost
+def _restore(start: Path, table: Path) -> None:
+    """Copy a loaded table; data files, which no system changes, are linked."""
+    shutil.rmtree(table, ignore_errors=True)
+    shutil.copytree(start, table, copy_function=_copy)
 
 
 def _copy(source: str, target: str) -> None:
-    """Link data files, which no system changes, and copy others."""
     if source.endswith(".parquet"):
         os.link(source, target)
     else:
         shutil.copy2(source, target)
 
 
-def measure_all(case: Case, systems: list[str], turns: int) -> dict[str, list[Cost]]:
-    """Return the costs of each system, which take turns."""
-    wanted = expected_sums(case.source, case.file)
-    taken: dict[str, list[Cost]] = {system: [] for system in systems}
-    for number in range(turns):
-        for system in systems:
-            cost = measure(case, system, wanted)
-            taken[system].append(cost)
-            print(f"  turn {number} {NAMES[system]:46} {cost}", file=sys.stderr, flush=True)
-    return taken
+def list_systems(
+    case: Case, what: str, systems: Mapping[str, str]
+) -> dict[str, Callable[[], list[Measure]]]:
+    """Return how to measure each system."""
+    plain = "hudi-plain" if systems is COPYING else "hudi-plain-mor"
+    found = {}
+    for system, peer in systems.items():
+        maker = peer if peer and not peer.startswith("ours") else plain
+        maker = "hudi" if system == INDEXED else maker
+        found[system] = partial(case.measure, what, maker, peer)
+    return found
 
 
-def median_cpu(costs: list[Cost]) -> float:
-    return statistics.median(cost.cpu for cost in costs)
+def describe(rows: int, kind: str) -> str:
+    return f"5 % of {rows:,} rows, {kind}".replace(",", " ", f"{rows:,}".count(","))
 
 
-def print_table(taken: dict[str, list[Cost]]) -> bool:
-    """Print medians and ratios to the best other system; return whether the goal is met."""
-    are_met = True
-    for others, is_mor in ((COPYING, False), (LOGGING, True)):
-        best = min((median_cpu(taken[name]) for name in others if name in taken), default=None)
-        for system, costs in taken.items():
-            if ("mor" in system or system == "delta-vectors") != is_mor:
-                continue
-            wall = statistics.median(cost.wall for cost in costs)
-            memory = statistics.median(cost.megabytes for cost in costs)
-            line = (
-                f"{NAMES[system]:46} {median_cpu(costs):8.2f} CPU s {wall:8.2f} s {memory:6.0f} MB"
-            )
-            if best is not None and system.startswith("ours"):
-                ratio = median_cpu(costs) / best
-                are_met &= ratio <= GOAL
-                line += (
-                    f"  {ratio:.2f} of the best other one's: {'met' if ratio <= GOAL else 'MISSED'}"
-                )
-            print(line, flush=True)
-    return are_met
+def describe_few(rows: int) -> str:
+    return f"{FEW} rows of {FEW_FILES} files of {rows // 250_000}"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--share", type=float, default=0.05, help="of the rows that change")
-    parser.add_argument("--few", type=int, help="change so many rows, of --files files alone")
-    parser.add_argument("--files", type=int, default=2)
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--only", nargs="+", choices=list(NAMES), default=list(NAMES))
-    parser.add_argument("--heap", default="4g", help="of every JVM")
-    parser.add_argument("--folder", type=Path, default=ROOT / ".bench" / "upserts")
-    arguments = parser.parse_args()
-    batch = (
-        Batch.of_share(arguments.rows, arguments.share)
-        if arguments.few is None
-        else Batch.of_files(arguments.few, arguments.files)
-    )
-    case = Case.below(arguments.folder, arguments.rows, batch, arguments.heap)
-    return int(not print_table(measure_all(case, arguments.only, arguments.turns)))
+KINDS: Final = {"copy-on-write": COPYING, "log files or deletion vectors": LOGGING}
 
+
+def list_sizes(run: Run) -> tuple[int, ...]:
+    """Return the rows of the tables."""
+    return run.pick((2_000_000, 20_000_000), (500_000,))
+
+
+def list_grown_sizes(run: Run) -> tuple[int, int]:
+    """Return the rows of a table and of one with eight or ten times its files."""
+    return run.pick((2_000_000, 20_000_000), (500_000, 4_000_000))
+
+
+def measure(run: Run) -> tuple[Figure, ...]:
+    figures: tuple[Figure, ...] = ()
+    folder = run.folder / "upserts"
+    for rows, (kind, systems) in product(list_sizes(run), KINDS.items()):
+        case = Case(rows=rows, batch=Batch.of_share(rows), folder=folder / str(rows))
+        figures += take_turns(run, list_systems(case, describe(rows, kind), systems))
+    for rows in list_grown_sizes(run):
+        batch = Batch.of_files(FEW, FEW_FILES)
+        case = Case(rows=rows, batch=batch, folder=folder / str(rows))
+        figures += take_turns(run, list_systems(case, describe_few(rows), {OURS: ""}))
+    return figures
+
+
+def goals(run: Run) -> list[Goal]:
+    found = [
+        Goal(what=describe(rows, kind), unit=CPU, limit=SHARE, baseline=BEST_PEER, system=system)
+        for rows, (kind, systems) in product(list_sizes(run), KINDS.items())
+        for system in systems
+        if system.startswith(OURS)
+    ]
+    small, large = map(describe_few, list_grown_sizes(run))
+    return [*found, Goal(what=large, unit=CPU, limit=GROWTH, baseline=Baseline(what=small))]
+
+
+JOB = Job(
+    name="upserts",
+    title="Upserts of 5 % of the rows, at random",
+    does="Each system upserts the same Parquet file into its own table of the same rows, by key.",
+    measure=measure,
+    goals=goals,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_alone(JOB))
