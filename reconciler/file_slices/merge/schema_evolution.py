@@ -55,6 +55,8 @@ def evolve_column(column: Any, wanted: pa.DataType, where: str) -> Any:  # noqa:
         return column
     if types.is_null(have):
         return pa.nulls(len(column), wanted)
+    if types.is_dictionary(wanted):  # Arrow stored another type of text, such as large_string
+        return evolve_column(column, wanted.value_type, where).dictionary_encode()
     if types.is_dictionary(have):
         return evolve_column(column.dictionary_decode(), wanted, where)
     if types.is_struct(have) and types.is_struct(wanted):

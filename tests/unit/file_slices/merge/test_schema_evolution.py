@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.errors import UnsupportedError
+from reconciler.file_slices.merge.repeated_texts import CODED_TEXT
 from reconciler.file_slices.merge.schema_evolution import evolve_batch, evolve_column
 
 
@@ -31,6 +32,7 @@ from reconciler.file_slices.merge.schema_evolution import evolve_batch, evolve_c
         ),
         (pa.null(), pa.int32(), [None], [None]),
         (pa.dictionary(pa.int8(), pa.string()), pa.string(), ["a", None], ["a", None]),
+        (pa.dictionary(pa.int32(), pa.large_string()), CODED_TEXT, ["a", None], ["a", None]),
     ],
 )
 def test_values_are_promoted(have, wanted, before, after):
