@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import FrameType
@@ -34,31 +34,45 @@ _FLAGS: Final = {
 }
 """Options of every command, which may stand anywhere on the command line."""
 
-#: each command is the function of this name in the module of this name, or of another
-COMMANDS: Final = (
-    "init",
-    "lint",
-    "fmt",
-    "plan",
-    "show",
-    "diff",
-    "apply",
-    "status",
-    "explain",
-    "history",
-    "report",
-    "verify",
-    "advise",
-    "simulate",
-    "options",
-    "read",
-    "write",
-    "comment",
-    "sync",
-    "unlock",
-    "demo",
-)
+#: the first paragraph of each command's help, which a list of all shows without importing them;
+#: a command is the function of this name in the module of this name, or of another
+COMMANDS: Final[Mapping[str, str]] = {
+    "init": "Write a commented spec. With --from, write specs whose plans are empty for their "
+    "tables.",
+    "lint": "Check spec files. Every problem is listed with file, line and column.",
+    "fmt": "Write specs, policies and environments in one canonical form, and print the files' "
+    "names.",
+    "plan": "Compare tables with their specs and plan what must change. Changes no table.",
+    "show": "Show a saved plan. Reads no table, so an old plan can be shown too.",
+    "diff": "Compare two plans: which tables, steps and files are new, gone or the same, and why.",
+    "apply": "Execute a reviewed plan, and nothing beyond it.",
+    "status": "Show table health and drift: pending work, savepoints, and differences from specs.",
+    "explain": "Say why a file, an instant or a partition of a table stays or goes. Changes no "
+    "table.",
+    "history": "Show what was applied to a table, by whom, from which plan and commit. Changes no "
+    "table.",
+    "report": "Write HTML pages: index.html with all tables, and a page for each. Changes no "
+    "table.",
+    "verify": "Compare the metadata table and the index with folders, footers and keys. Changes no "
+    "table.",
+    "advise": "Propose clustering and index columns for the queries of specs, --query or event "
+    "logs.",
+    "simulate": "Show what tables would keep with other retentions, and read in other layouts.",
+    "options": "Print the options that align Hudi's own writers with specs, with the reasons.",
+    "read": "Print the rows of a table. Needs no Hudi jar and changes nothing.",
+    "write": "Write rows into a table, all or none. The table is created if it does not exist.",
+    "comment": "Post a plan or result to its pull request, as one comment that is edited in place.",
+    "sync": "Bring the partitions in the catalogs of tables to those of the tables. No file is "
+    "touched.",
+    "unlock": "Remove a table's lock, after showing who holds it and since when.",
+    "demo": "Create a small table and bring it from first rows to clustered, indexed and clean "
+    "files.",
+}
 _MODULES: Final = {"demo": "demo.command", "options": "writer_options"}
+#: options that need no command
+_ABOUT_ALL: Final = ("-h", "--help", "--version")
+#: the variable with which shells ask for completions
+_COMPLETION: Final = "_RECONCILER_COMPLETE"
 _EXIT_CODES: Final = (
     "Exit codes: 0 fine or no changes, 1 error, 2 changes (--detailed-exitcode of plan and diff, "
     "fmt --check), 3 blocked by policy, 4 plan or table out of date, 5 applied in part, 6 lock "
@@ -74,8 +88,29 @@ class _GlobalOptions:
     formats: Sequence[str | None] = ()
 
 
-def build_program(commands: Sequence[str] = COMMANDS) -> typer.Typer:
+def build_program(commands: Iterable[str] = COMMANDS) -> typer.Typer:
     """Return the program with these commands. Modules of other commands are not imported: slow."""
+    program = _build_root()
+    for name in commands:
+        program.command()(
+            getattr(import_module(f"reconciler.cli.{_MODULES.get(name, name)}"), name)
+        )
+    return program
+
+
+def build_outline() -> typer.Typer:
+    """Return a program that lists its commands and runs none of them."""
+    program = _build_root()
+    for name, summary in COMMANDS.items():
+        program.command(name, help=summary)(_do_nothing)
+    return program
+
+
+def _do_nothing() -> None:
+    """Stand for any command."""
+
+
+def _build_root() -> typer.Typer:
     program = typer.Typer(
         name="reconciler",
         epilog=_EXIT_CODES,
@@ -85,10 +120,6 @@ def build_program(commands: Sequence[str] = COMMANDS) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     program.callback()(_options)
-    for name in commands:
-        program.command()(
-            getattr(import_module(f"reconciler.cli.{_MODULES.get(name, name)}"), name)
-        )
     return program
 
 
@@ -149,13 +180,13 @@ def _run(arguments: Sequence[str], set_log_format: Callable[[LogFormat], None]) 
     try:
         set_log_format(_choose_log_format(options.formats))
         set_verbosity(_choose_verbosity(options.flags))
-        if not arguments:
-            build_program()(["--help"], standalone_mode=False, prog_name="reconciler")
+        if not arguments and _COMPLETION not in runtime.environment():
+            build_outline()(["--help"], standalone_mode=False, prog_name="reconciler")
             return UsageError.exit_code
         if "" in arguments:
             raise UsageError("an argument is empty; is a shell variable unset?")  # noqa: TRY301
-        named = arguments[:1] if arguments[0] in COMMANDS else COMMANDS
-        code = build_program(named)(arguments, standalone_mode=False, prog_name="reconciler")
+        program = _choose_program(arguments)
+        code = program(arguments, standalone_mode=False, prog_name="reconciler")
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
     except Exception as error:  # noqa: BLE001 (the outermost frame)
@@ -167,6 +198,15 @@ def _run(arguments: Sequence[str], set_log_format: Callable[[LogFormat], None]) 
     if code == _INTERRUPTED:  # newer typers return it, older ones raise
         log_message(interruption.add_advice("interrupted"), level="error", event="interrupted")
     return code if isinstance(code, int) else 0
+
+
+def _choose_program(arguments: Sequence[str]) -> typer.Typer:
+    """Return the program with as few commands as these arguments need."""
+    if arguments and arguments[0] in COMMANDS:
+        return build_program(arguments[:1])
+    if arguments and arguments[0] in _ABOUT_ALL and _COMPLETION not in runtime.environment():
+        return build_outline()
+    return build_program()
 
 
 def _split_global_options(arguments: Sequence[str]) -> tuple[list[str], _GlobalOptions]:

@@ -5,7 +5,6 @@ A budget begins with the first failure. The requests of one call share it, whate
 
 from __future__ import annotations
 
-import asyncio
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -91,6 +90,8 @@ class RequestBudget:
 
     def wait(self, what: str, problem: str, tries: int) -> None:
         """Wait before the next try, in a thread; raises as ``compute_wait``."""
+        import asyncio  # noqa: PLC0415 (every command imports this module)
+
         from fsspec.asyn import get_loop, sync  # noqa: PLC0415 (heavy)
 
         sync(get_loop(), asyncio.sleep, self.compute_wait(what, problem, tries))

@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from reconciler.cli import error_reports
+from reconciler.cli import app, error_reports
 from reconciler.errors import (
     BlockedError,
     BusyError,
@@ -53,6 +54,25 @@ def test_help_names_what_is_built_and_nothing_else(capsys):
     ]
 
     assert listed == list(COMMANDS)
+
+
+def test_the_list_of_commands_is_that_of_their_own_help():
+    listed, whole = (
+        CliRunner().invoke(program, ["--help"], prog_name="reconciler").output
+        for program in (app.build_outline(), app.build_program())
+    )
+
+    assert whole == listed
+
+
+def test_help_imports_no_command():
+    code = (
+        "import sys; from reconciler.cli.app import run; run(['--help'])\n"
+        "print({'reconciler.cli.plan', 'asyncio', 'numpy', 'yaml'} & sys.modules.keys())"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert said.stdout.endswith("set()\n")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
