@@ -12,6 +12,7 @@ from reconciler import units
 from reconciler.spec.moments import find_moment_problem
 from reconciler.spec.partition_dates import find_date_pattern_problem
 from reconciler.spec.schema import Schema
+from reconciler.spec.schema_fit import FitChecker
 from reconciler.spec.text_rules import (
     find_day_problem,
     find_filter_problem,
@@ -80,6 +81,8 @@ def find_mismatches(value: Any, schema: Schema) -> Iterator[Mismatch]:
 
     What ``allOf`` finds is left to our own rules, whose messages say more.
     """
+    if _CHECKER.fits(value, schema):
+        return iter(())
     return map(_to_mismatch, _select_errors(_load_validator()(schema).iter_errors(value)))
 
 
@@ -159,10 +162,17 @@ def _find_problem(name: str, text: str) -> str | None:
 def _check_pattern(_: object, pattern: str, value: Any, __: object) -> Iterator[ValidationError]:
     from jsonschema import ValidationError  # noqa: PLC0415
 
-    if isinstance(value, str) and not _compile_pattern(pattern).search(value):
+    if isinstance(value, str) and not _has_match(pattern, value):
         yield ValidationError(f"does not match {pattern}")
+
+
+def _has_match(pattern: str, text: str) -> bool:
+    return _compile_pattern(pattern).search(text) is not None
 
 
 @cache
 def _compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\$$", r"\\Z", pattern))
+
+
+_CHECKER: Final = FitChecker(_find_problem, _has_match)

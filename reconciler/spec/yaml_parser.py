@@ -71,7 +71,7 @@ def _decode_text(data: bytes, file: str) -> str:
 
 def _compose_documents(text: str, file: str, problems: Problems) -> Iterator[Node]:
     try:
-        events = yaml.parse(text, Loader=_LOADER)
+        events = iter(_LOADER(text).get_event, None)
         composer = _Composer(file, problems)
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent):
@@ -195,6 +195,15 @@ class _Composer:
         self, event: yaml.Event, events: Iterator[yaml.Event], depth: int
     ) -> tuple[SourcePosition, str]:
         at = self._position(event)
+        if (
+            isinstance(event, yaml.ScalarEvent)
+            and event.anchor is None
+            and event.tag is None
+            and event.value != "<<"
+            and depth < MAX_DEPTH
+        ):  # as nearly all are
+            self._count_nodes(1, at)
+            return at, event.value
         node = self.compose_node(event, events, depth + 1)
         if not isinstance(node, ScalarNode):
             raise _RefusedError(at, "a list or mapping is used as a key", "write a plain word")
