@@ -123,6 +123,45 @@ def sort_unique(values: NDArray[Any]) -> NDArray[Any]:
     return ordered[is_first]
 
 
+def find_distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the distinct integers in ascending order, and the place among them of each value.
+
+    It is ``np.unique`` with its inverse, without sorting values that are sorted or of few kinds.
+
+    >>> [part.tolist() for part in find_distinct(np.array([7, 3, 7]))]
+    [[3, 7], [1, 0, 1]]
+    >>> [part.tolist() for part in find_distinct(np.array([3, 3, 10**9]))]
+    [[3, 1000000000], [0, 0, 1]]
+    """
+    if not len(values):
+        return values, np.zeros(0, np.intp)
+    is_first = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=is_first[1:])
+    if (values[1:] >= values[:-1]).all():
+        return values[is_first], np.cumsum(is_first) - 1
+    least, greatest = int(values.min()), int(values.max())
+    if greatest - least < len(values):
+        is_there = np.zeros(greatest - least + 1, np.bool_)
+        places = values - least
+        is_there[places] = True
+        distinct = (np.flatnonzero(is_there) + least).astype(values.dtype)
+        return distinct, (np.cumsum(is_there) - 1)[places]
+    distinct, inverse = np.unique(values, return_inverse=True)
+    return distinct, inverse
+
+
+def find_run_ends(codes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return for each of sorted codes the place of the last one that is equal.
+
+    >>> find_run_ends(np.array([1, 1, 4])).tolist()
+    [1, 1, 2]
+    """
+    is_last = np.ones(len(codes), np.bool_)
+    np.not_equal(codes[1:], codes[:-1], out=is_last[:-1])
+    ends = np.flatnonzero(is_last)
+    return np.repeat(ends, np.diff(ends, prepend=-1))
+
+
 def get_value_offsets(column: Any) -> NDArray[np.int32]:
     """Return the offset of each value in a string array's data, and the end of the last one."""
     if not len(column):

@@ -147,6 +147,8 @@ def _protect_by_compaction(
 ) -> tuple[Codes, Mask]:
     """Return per slice the pending (log) compaction that reads it: those from its base on."""
     needed = np.full(len(view), _NONE, np.int32)
+    if not state.compactions:
+        return needed, np.zeros(len(view), np.bool_)
     count = len(view.files.group_partition)
     in_plan = np.zeros(count, np.bool_)
     groups = find_group_codes(view.files, [(op.partition, op.file_id) for op in state.compactions])

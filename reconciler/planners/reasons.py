@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import Integers, Mask
+from reconciler.arrays import Integers, Mask, find_distinct
 from reconciler.plans.columns import build_dictionary
 
 #: a sentence, or a function from the key of a row to its sentence
@@ -31,7 +31,7 @@ class RowReasons:
         if not len(rows):
             return
         keys = np.broadcast_to(key, len(self.codes))[rows]
-        values, which = np.unique(keys, return_inverse=True)
+        values, which = find_distinct(keys)
         self.codes[rows] = len(self.texts) + which.astype(np.int32)
         self.texts += [
             sentence if isinstance(sentence, str) else sentence(int(value)) for value in values
@@ -40,7 +40,7 @@ class RowReasons:
     def build_column(self, rows: Integers) -> Any:
         """Return the sentences of some rows as a dictionary array; every row must have one."""
         codes = self.codes[rows]
-        used, compact = np.unique(codes, return_inverse=True)
+        used, compact = find_distinct(codes)
         return build_dictionary(compact.astype(np.int32), [self.texts[code] for code in used])
 
 

@@ -14,7 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow.compute as pc
 
-from reconciler.arrays import Codes, Integers, Mask, sort_unique, to_arrow, to_numpy
+from reconciler.arrays import (
+    Codes,
+    Integers,
+    Mask,
+    find_run_ends,
+    sort_unique,
+    to_arrow,
+    to_numpy,
+)
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import WRITES, Action
@@ -75,7 +83,10 @@ class FileView:
     @property
     def is_live(self) -> Mask:
         """Per slice: its group is not replaced."""
-        live: Mask = (self.replaced == self.never_code)[self.group]
+        is_live = self.replaced == self.never_code
+        if is_live.all():  # as in most tables
+            return np.ones(len(self), np.bool_)
+        live: Mask = is_live[self.group]
         return live
 
     @property
@@ -136,8 +147,8 @@ def build_view(
     group, key = (all_slices // width).astype(np.int32), (all_slices % width).astype(np.int32)
     is_visible = _find_visible(timeline, time_codes)[key]
     newer, rank = _find_newer(group, key, is_visible, len(times))
-    row_slice = np.searchsorted(all_slices, slices).astype(np.int32)
-    row_slice_1x = np.searchsorted(all_slices, slices_1x).astype(np.int32)
+    row_slice = _find_places(all_slices, slices)
+    row_slice_1x = row_slice if slices_1x is slices else _find_places(all_slices, slices_1x)
     return FileView(
         files=files,
         times=times,
@@ -149,9 +160,16 @@ def build_view(
         rank=rank,
         file_counts=np.bincount(row_slice, minlength=len(all_slices)),
         row_slice=row_slice,
-        row_slice_1x=None if (row_slice_1x == row_slice).all() else row_slice_1x,
+        row_slice_1x=None if np.array_equal(row_slice_1x, row_slice) else row_slice_1x,
         replaced=_replaced_codes(files, replaced, time_codes),
     )
+
+
+def _find_places(all_slices: Integers, slices: Integers) -> Codes:
+    """Return the place of each slice among all, which are sorted and distinct."""
+    if np.array_equal(all_slices, slices):  # one file a slice
+        return np.arange(len(slices), dtype=np.int32)
+    return np.searchsorted(all_slices, slices).astype(np.int32)
 
 
 def _assign_slices(
@@ -283,12 +301,10 @@ def _find_newer(group: Codes, key: Codes, is_visible: Mask, never: int) -> tuple
     count = len(group)
     newer = np.full(count, never, np.int32)
     up_to = np.cumsum(is_visible, dtype=np.int64)
-    last = np.searchsorted(group, group, side="right") - 1
-    rank: Codes = (up_to[last] - up_to).astype(np.int32)
+    rank: Codes = (up_to[find_run_ends(group)] - up_to).astype(np.int32)
     rows = np.flatnonzero(is_visible)
-    next_visible = np.searchsorted(rows, np.arange(count), side="right")
     has_newer = rank > 0
-    newer[has_newer] = key[rows[next_visible[has_newer]]]
+    newer[has_newer] = key[rows[up_to[has_newer]]]  # the next one, as many are visible up to here
     return newer, rank
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reconciler.arrays import Codes, Mask
+from reconciler.arrays import Codes, Mask, find_run_ends
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.instant import COMMITS, Action
 from reconciler.planners.clean.boundary import Boundary, cap_boundary, find_last_clean
@@ -59,8 +59,7 @@ def _expire_by_versions(
     by_policy = scope & (~view.is_live | (view.rank >= retention.keep))
     # the output of a pending compaction counts as one version, its input does not count
     needed = np.cumsum((protection.compaction >= 0) & view.is_visible, dtype=np.int64)
-    last = np.searchsorted(view.group, view.group, side="right") - 1
-    unneeded_newer = view.rank - (needed[last] - needed) if len(view) else view.rank
+    unneeded_newer = view.rank - (needed[find_run_ends(view.group)] - needed)
     slots = retention.keep - protection.is_compacted.astype(np.int32)
     is_spare = ~view.is_live | ((unneeded_newer >= slots) & ~view.is_newest)
     return ExpiredSlices(
