@@ -5,12 +5,13 @@ Files for results are checked before the work, and written whole or not at all.
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from reconciler.errors import NotFoundError, PermissionDeniedError, StorageError, UsageError
 
@@ -86,16 +87,22 @@ def replace_file(path: Path, data: bytes) -> None:
 
     Raises StorageError if that fails.
     """
+    replace_file_by(path, lambda file: file.write(data))
+
+
+def replace_file_by(path: Path, fill: Callable[[BinaryIO], Any]) -> None:
+    """Replace a file as ``replace_file`` does, with the bytes that ``fill`` writes to a file."""
     from reconciler.storage.local import LocalStorage  # noqa: PLC0415
 
     target = path.resolve()
     if target.exists() and not target.is_file():  # a pipe or a device
         try:
-            target.write_bytes(data)
+            fill(content := io.BytesIO())
+            target.write_bytes(content.getvalue())
         except OSError as error:
             raise StorageError(str(path), error.strerror or str(error)) from None
         return
-    LocalStorage(str(target.parent)).replace(target.name, data)
+    LocalStorage(str(target.parent)).replace_by(target.name, fill)
 
 
 def rewrite_file(path: Path, before: bytes, after: bytes) -> str | None:

@@ -7,12 +7,13 @@ canonical, or is wrong, goes to ``lenient_load``, which is slower and explains w
 
 from __future__ import annotations
 
+import hashlib
 import io
 import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -114,14 +115,21 @@ def dump_plan(plan: Plan) -> bytes:
     Raises ValueError when the rows of a step are not sorted by (partition, name).
     """
     out = io.BytesIO()
-    start = out.write(_encode_head(plan, "sha256:" + "0" * 64))
-    out.writelines(encode.encode_body(plan.tables, plan.selection))
-    with out.getbuffer() as written:
-        digest = encode.digest_chunks([b"{", written[start:], b"}"])
+    write_plan(plan, out)
+    return out.getvalue()
+
+
+def write_plan(plan: Plan, out: BinaryIO) -> None:
+    """Write the bytes of ``dump_plan`` to a new file, without holding them in memory."""
+    out.write(_encode_head(plan, "sha256:" + "0" * 64))
+    sha = hashlib.sha256(b"{")
+    for chunk in encode.encode_body(plan.tables, plan.selection):
+        sha.update(chunk)
+        out.write(chunk)
+    sha.update(b"}")
     out.write(_encode_tail(plan))
     out.seek(0)
-    out.write(_encode_head(plan, plan.keep_digest(digest)))
-    return out.getvalue()
+    out.write(_encode_head(plan, plan.keep_digest(f"sha256:{sha.hexdigest()}")))
 
 
 def load_plan(data: bytes, name: str) -> Plan:

@@ -34,6 +34,7 @@ from reconciler.storage.api import (
 )
 from reconciler.storage.conditional_replace import compute_version
 from reconciler.storage.folder_locks import lock_folder
+from reconciler.storage.local_entries import build_entry, not_a_file_error, stat_files
 from reconciler.storage.paths import (
     check_path,
     checksum_file,
@@ -43,10 +44,6 @@ from reconciler.storage.paths import (
     walk_folders,
 )
 
-_FORMAT: Final = 0o170000
-_REGULAR: Final = 0o100000
-#: a suffix that no hidden file has
-_PLAIN: Final = ".parquet"
 _CHUNK_BYTES: Final = 1 << 20
 _NO_LINKS: Final = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM, errno.EMLINK})
 
@@ -72,34 +69,26 @@ class LocalStorage:
                     with contextlib.suppress(FileNotFoundError):  # deleted since the listing
                         if not is_hidden(item.name):
                             entries.append(
-                                _build_entry(item.name, item.path, item.stat(follow_symlinks=False))
+                                build_entry(item.name, item.path, item.stat(follow_symlinks=False))
                             )
         return sorted(entries, key=lambda entry: entry.name)
 
     def walk(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
-        return walk_folders(self._scan_folder, descend)
+        return walk_folders(self.scan_folder, descend)
 
-    def _scan_folder(self, path: str) -> tuple[FolderListing, Sequence[str]]:
-        names: list[str] = []
-        sizes: list[int] = []
-        below: list[str] = []
-        prefix = f"{path}/" if path else ""
+    def scan_folder(self, path: str) -> tuple[FolderListing, Sequence[str]]:
+        """Return the files of one folder, and the paths of the folders in it."""
         full = join_path(self.location, path)
-        with _translate_errors(full), _open_folder(full) as handle, os.scandir(handle) as items:
-            for item in items:  # runs for every file of a table: keep it minimal
-                name = item.name
-                if item.is_dir(follow_symlinks=False):
-                    below.append(prefix + name)
-                elif name.endswith(_PLAIN) or not is_hidden(name):
-                    try:
-                        status = item.stat(follow_symlinks=False)
-                    except FileNotFoundError:
-                        continue  # removed during the walk
-                    if status.st_mode & _FORMAT != _REGULAR:
-                        raise _not_a_file_error(join_path(full, name), status.st_mode)
-                    names.append(name)
-                    sizes.append(status.st_size)
-        return FolderListing(path, names, sizes), below
+        with _translate_errors(full), _open_folder(full) as handle:
+            names, sizes, below = stat_files(handle, full)
+        prefix = f"{path}/" if path else ""
+        return FolderListing(path, names, sizes), [prefix + name for name in below]
+
+    def stat_folder(self, path: str) -> os.stat_result:
+        """Return what the system says of a folder of a walk; only the root may be a link to one."""
+        full = join_path(self.location, path)
+        with _translate_errors(full):
+            return os.lstat(full) if path else os.stat(full)  # noqa: PTH116
 
     def read(self, path: str) -> bytes:
         full = self._resolve(path)
@@ -117,7 +106,7 @@ class LocalStorage:
         full = self._resolve(path)
         try:
             with _translate_errors(full):
-                return _build_entry(path.rpartition("/")[2], full, os.lstat(full))
+                return build_entry(path.rpartition("/")[2], full, os.lstat(full))
         except NotFoundError:
             return None
 
@@ -142,10 +131,14 @@ class LocalStorage:
             _sync_folder(os.path.dirname(full))
 
     def replace(self, path: str, data: bytes) -> None:
+        self.replace_by(path, lambda file: file.write(data))
+
+    def replace_by(self, path: str, fill: _WriteContent) -> None:
+        """Like ``replace``, with the bytes that ``fill`` writes to a new file."""
         full = self._resolve(path)
         with _translate_errors(full):
             self._make_folder(os.path.dirname(full))
-            written = _write_temporary(full, lambda file: file.write(data))
+            written = _write_temporary(full, fill)
             try:
                 with contextlib.suppress(FileNotFoundError):
                     os.chmod(written, modes.S_IMODE(os.lstat(full).st_mode))
@@ -361,24 +354,6 @@ def _open_file(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
-def _build_entry(name: str, full: str, status: os.stat_result) -> StorageEntry:
-    is_folder = modes.S_ISDIR(status.st_mode)
-    if not is_folder and not modes.S_ISREG(status.st_mode):
-        raise _not_a_file_error(full, status.st_mode)
-    size = 0 if is_folder else status.st_size
-    return StorageEntry(name, size, status.st_mtime_ns // 1_000_000, is_folder)
-
-
-def _not_a_file_error(full: str, mode: int) -> StorageError:
-    if modes.S_ISLNK(mode):
-        return StorageError(
-            full,
-            "is a symbolic link, which is not followed because it may leave the table; "
-            "replace it with the real file or folder",
-        )
-    return StorageError(full, "is neither a file nor a folder")
-
-
 @contextlib.contextmanager
 def _translate_errors(full: str) -> Iterator[None]:
     """Turn the system's errors into this package's, which name the path."""
@@ -396,5 +371,5 @@ def _translate_errors(full: str) -> Iterator[None]:
         raise StorageError(full, problem) from None
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise _not_a_file_error(full, modes.S_IFLNK) from None
+            raise not_a_file_error(full, modes.S_IFLNK) from None
         raise StorageError(full, error.strerror or str(error)) from None

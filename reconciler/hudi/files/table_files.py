@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from reconciler.arrays import (
     Mask,
     encode_distinct,
     encode_sorted_distinct,
+    find_distinct,
     to_arrow,
     to_numpy,
 )
@@ -32,6 +35,10 @@ from reconciler.hudi.files.names import make_file_path
 _MAX_BYTES = np.iinfo(np.int32).max
 #: files of which the keys are made at once
 _KEYS_AT_ONCE = 1 << 16
+#: files of which the names are converted at once
+_FILES_AT_ONCE = 1 << 14
+#: path, file names and sizes in bytes
+_Folder = tuple[str, Sequence[str], Sequence[int]]
 # the patterns of ``names`` with named groups
 _BASE = r"^(?P<id>[^_./]+)_[^_./]+_(?P<instant>\d+)"
 _LOG = (
@@ -95,42 +102,86 @@ class TableFiles:
         return make_file_path(folder, name), int(self.size[row])
 
 
-def build_files(
-    folders: Iterable[tuple[str, Sequence[str], Sequence[int]]], base_extension: str
-) -> TableFiles:
+def build_files(folders: Iterable[_Folder], base_extension: str) -> TableFiles:
     """Build the columns from (partition, file names, sizes in bytes), which may be a stream.
 
     ``base_extension`` includes its dot (".parquet"). Base files of other formats are strays, as in
     Hudi's view. Each partition comes once. Raises UnsupportedError for more than 2 GiB of file
     names.
     """
-    partitions: list[str] = []
-    names: list[Any] = []
-    sizes: list[Integers] = []
-    for partition, in_folder, in_bytes in folders:
-        try:
-            column, size = (to_arrow(in_folder), np.fromiter(in_bytes, np.int64, len(in_folder)))
-        except UnicodeEncodeError:  # not UTF-8 on disk, so not a name of Hudi's
-            pairs = [(n, s) for n, s in zip(in_folder, in_bytes, strict=True) if _is_utf8(n)]
-            column = to_arrow([name for name, _ in pairs])
-            size = np.fromiter((s for _, s in pairs), np.int64, len(pairs))
-        partitions.append(partition)
-        names.append(column)
-        sizes.append(size)
-    if sum(column.buffers()[2].size for column in names) > _MAX_BYTES:
+    columns: dict[str, tuple[Any, Integers]] = {}
+    text_bytes = 0
+    for batch in _batch_folders(folders):
+        counts, name, size = _convert_batch(batch)
+        text_bytes += name.nbytes
+        ends = list(accumulate(counts, initial=0))
+        for (partition, *_), (start, end) in zip(batch, pairwise(ends), strict=True):
+            columns[partition] = (name[start:end], size[start:end])
+    if text_bytes > _MAX_BYTES:
         raise UnsupportedError(
             "the table has more than 2 GiB of file names, which is not supported"
         )
-    order = sorted(range(len(partitions)), key=partitions.__getitem__)
+    if not columns:
+        return _make_empty()
+    partitions = tuple(sorted(columns))
+    names, sizes = [to_arrow([])], [np.zeros(0, np.int64)]
+    for partition in partitions:
+        name, size = columns[partition]
+        names.append(name)
+        sizes.append(size)
+    counts = [len(size) for size in sizes[1:]]
     return build_files_from_columns(
-        tuple(partitions[index] for index in order),
-        np.repeat(
-            np.arange(len(order), dtype=np.int32), [len(names[index]) for index in order]
-        ).astype(np.int32),
-        pa.concat_arrays([to_arrow([]), *(names[index] for index in order)]),
-        np.concatenate([np.zeros(0, np.int64), *(sizes[index] for index in order)]),
+        partitions,
+        np.repeat(np.arange(len(partitions), dtype=np.int32), counts).astype(np.int32),
+        pa.concat_arrays(names),
+        np.concatenate(sizes),
         base_extension,
     )
+
+
+@cache
+def _make_empty() -> TableFiles:
+    """Return no files of no partitions, as the removed files of most tables are."""
+    nothing = np.zeros(0, np.int32)
+    return build_files_from_columns((), nothing, to_arrow([]), np.zeros(0, np.int64), ".parquet")
+
+
+def _batch_folders(folders: Iterable[_Folder]) -> Iterator[list[_Folder]]:
+    """Yield folders in batches, because converting many small ones takes longer one by one."""
+    batch: list[_Folder] = []
+    count = 0
+    for folder in folders:
+        if not isinstance(folder[1], list):  # columns already
+            yield [folder]
+            continue
+        batch.append(folder)
+        count += len(folder[1])
+        if count >= _FILES_AT_ONCE:
+            yield batch
+            batch, count = [], 0
+    if batch:
+        yield batch
+
+
+def _convert_batch(batch: Sequence[_Folder]) -> tuple[list[int], Any, Integers]:
+    """Return the number of files in each folder, and their names and sizes as columns."""
+    (_path, first_names, first_sizes), *_rest = batch
+    if isinstance(first_names, pa.Array):
+        return [len(first_names)], first_names, np.asarray(first_sizes, np.int64)
+    names = [name for _path, in_folder, _sizes in batch for name in in_folder]
+    sizes = [size for _path, _names, in_bytes in batch for size in in_bytes]
+    counts = [len(in_folder) for _path, in_folder, _sizes in batch]
+    try:
+        column = to_arrow(names)
+    except UnicodeEncodeError:  # not UTF-8 on disk, so not a name of Hudi's
+        known = [
+            (path, [(n, s) for n, s in zip(in_folder, in_bytes, strict=True) if _is_utf8(n)])
+            for path, in_folder, in_bytes in batch
+        ]
+        return _convert_batch(
+            [(path, [n for n, _ in pairs], [s for _, s in pairs]) for path, pairs in known]
+        )
+    return counts, column, np.array(sizes, np.int64)
 
 
 def build_files_from_columns(
@@ -150,7 +201,7 @@ def build_files_from_columns(
     file_id, file_ids = encode_distinct(ids)
     stamp, instants = encode_sorted_distinct(stamps)
     group_keys = partition[rows].astype(np.int64) * max(len(file_ids), 1) + file_id
-    distinct_groups, group = np.unique(group_keys, return_inverse=True)
+    distinct_groups, group = find_distinct(group_keys)
     return TableFiles(
         partitions=partitions,
         partition=partition[rows],

@@ -141,7 +141,8 @@ def test_refused_access_names_the_path(storage, monkeypatch):
     def refuse(_):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(os, "scandir", refuse)
+    for function in ("scandir", "listdir"):
+        monkeypatch.setattr(os, function, refuse)
     with pytest.raises(PermissionDeniedError, match=r"/p: Permission denied"):
         storage.list("p")
     with pytest.raises(PermissionDeniedError):

@@ -1,0 +1,73 @@
+"""Entries of folders on a local disk, as the system describes them."""
+# os functions are used directly, because their order matters here:
+
+from __future__ import annotations
+
+import os
+import stat as modes
+from typing import Final
+
+from reconciler.errors import StorageError
+from reconciler.storage.api import StorageEntry
+from reconciler.storage.paths import is_hidden, join_path
+
+_FORMAT: Final = 0o170000
+_REGULAR: Final = 0o100000
+_FOLDER: Final = 0o040000
+#: a suffix that no hidden file has
+_PLAIN: Final = ".parquet"
+
+
+def stat_files(handle: int, full: str) -> tuple[list[str], list[int], list[str]]:
+    """Return names and sizes of the files in an open folder, and the names of its folders.
+
+    Sorted names are looked up faster by the system, as most file systems keep files that were
+    created together near each other.
+    """
+    names: list[str] = []
+    sizes: list[int] = []
+    below: list[str] = []
+    look_up, has_hidden = os.stat, False
+    for name in sorted(os.listdir(handle)):  # runs for every file of a table: keep it minimal
+        if not name.endswith(_PLAIN) and is_hidden(name):
+            has_hidden = True
+            continue
+        try:
+            status = look_up(name, dir_fd=handle, follow_symlinks=False)
+        except FileNotFoundError:
+            continue  # removed during the walk
+        kind = status.st_mode & _FORMAT
+        if kind == _REGULAR:
+            names.append(name)
+            sizes.append(status.st_size)
+        elif kind == _FOLDER:
+            below.append(name)
+        else:
+            raise not_a_file_error(join_path(full, name), status.st_mode)
+    if has_hidden:
+        below += _list_hidden_folders(handle)
+    return names, sizes, below
+
+
+def _list_hidden_folders(handle: int) -> list[str]:
+    """Return folders with names of hidden files. Looking again beats a stat per checksum file."""
+    with os.scandir(handle) as items:
+        return [i.name for i in items if is_hidden(i.name) and i.is_dir(follow_symlinks=False)]
+
+
+def build_entry(name: str, full: str, status: os.stat_result) -> StorageEntry:
+    is_folder = modes.S_ISDIR(status.st_mode)
+    if not is_folder and not modes.S_ISREG(status.st_mode):
+        raise not_a_file_error(full, status.st_mode)
+    size = 0 if is_folder else status.st_size
+    return StorageEntry(name, size, status.st_mtime_ns // 1_000_000, is_folder)
+
+
+def not_a_file_error(full: str, mode: int) -> StorageError:
+    if modes.S_ISLNK(mode):
+        return StorageError(
+            full,
+            "is a symbolic link, which is not followed because it may leave the table; "
+            "replace it with the real file or folder",
+        )
+    return StorageError(full, "is neither a file nor a folder")
