@@ -15,15 +15,14 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler import runtime
 from reconciler.errors import UsageError
 from reconciler.plans.model import Selection, TablePlan
 from reconciler.plans.plan import Plan
-from reconciler.plans.unreadable_table import (
-    OnCrash,
-)
+from reconciler.plans.unreadable_table import OnCrash
 from reconciler.spec.model import TableSpec
 from reconciler.status.many_tables import run_for_each, take_first
 
@@ -79,15 +78,13 @@ def observe(spec: TableSpec, *, now: datetime | None = None) -> TableState:
     return _observe(spec, now, "plan")
 
 
-def _observe(
-    spec: TableSpec, now: datetime | None, purpose: Purpose, *, with_simulation: bool = False
-) -> TableState:
-    """Read the state for a purpose, and for a simulated insert if asked."""
+def _observe(spec: TableSpec, now: datetime | None, purpose: Purpose, **options: Any) -> TableState:
+    """Read the state for a purpose, with the options of ``observe_for``."""
     from reconciler.status.observation import observe_for  # noqa: PLC0415 (Avro)
 
     storage = runtime.open_storage(spec.path, spec.storage_options)
     at, is_alive = now or runtime.now(), runtime.is_owner_alive
-    return observe_for(purpose, spec, storage, at, is_alive, with_simulation=with_simulation)
+    return observe_for(purpose, spec, storage, at, is_alive, **options)
 
 
 def plan(  # noqa: PLR0913 (the options of a plan)
@@ -99,6 +96,7 @@ def plan(  # noqa: PLR0913 (the options of a plan)
     selection: Selection | None = None,
     parallelism: int = 1,
     insert: NextInsert | None = None,
+    cache_folder: Location | None = None,
 ) -> Plan:
     """Plan what must change so that each table is as declared, and why. Changes no table.
 
@@ -106,15 +104,16 @@ def plan(  # noqa: PLR0913 (the options of a plan)
     default. ``on_table`` gets every planned table, ``on_crash`` errors that are bugs of reconciler.
     ``selection``: how the specs were selected, if they are not all. ``parallelism``: number of
     tables to plan in parallel. ``insert``: new rows; the plan says where a writer would put them.
+    ``cache_folder``: keep listings of large local tables there, and list only changed folders.
     """
     moment = now or runtime.now()
     if moment.tzinfo is None:
         raise ValueError("now needs a zone: datetime(..., tzinfo=...)")
-
-    def work(spec: TableSpec) -> TablePlan:
-        return _plan_table(spec, moment, on_crash, insert=insert)[0]
-
-    tables = run_for_each(specs, work, parallelism, on_table)
+    cache = None if cache_folder is None else runtime.open_listing_cache(Path(cache_folder))
+    options: Any = {"insert": insert, "listing_cache": cache}
+    tables = run_for_each(
+        specs, lambda spec: _plan_table(spec, moment, on_crash, **options)[0], parallelism, on_table
+    )
     tool, created_at = runtime.tool_name(), moment.isoformat()
     return Plan(created_at=created_at, tool=tool, tables=tables, selection=selection)
 
@@ -223,11 +222,12 @@ def _plan_table(
     purpose: Purpose = "plan",
     *,
     insert: NextInsert | None = None,
+    **options: Any,
 ) -> tuple[TablePlan, TableState | None]:
     """Return a table's plan and the state it was made from; no state if it cannot be read."""
     from reconciler.status.observed_plan import plan_observed  # noqa: PLC0415
 
-    read = partial(_observe, spec, now, purpose, with_simulation=insert is not None)
+    read = partial(_observe, spec, now, purpose, with_simulation=insert is not None, **options)
     return plan_observed(spec, read, now, on_crash, insert)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from reconciler.hudi.timeline.owner import Owner
     from reconciler.spec.model import CatalogTable, Option
     from reconciler.state.catalogs.api import CatalogClient
+    from reconciler.state.listing_memory import ListingCache
     from reconciler.storage.api import Storage, StorageRef
     from reconciler.transaction.process import Process
 
@@ -109,6 +110,22 @@ def find_cache_folder() -> Path | None:
         return None
 
 
+def open_listing_cache(folder: Path) -> ListingCache | None:
+    """Return the cache of listings in a folder; None where the system has no such clocks."""
+    from reconciler.state.listing_memory import ListingCache  # noqa: PLC0415 (plans need it)
+    from reconciler.storage.cache_folder import CacheFolder  # noqa: PLC0415
+    from reconciler.storage.folder_states import ClockReading  # noqa: PLC0415
+
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text("utf-8", errors="surrogateescape")
+        offset = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        boot = _boot_id()
+    except (OSError, AttributeError):  # not on Linux
+        return None
+    clock = ClockReading(boot=boot, now_ns=time.time_ns(), offset_ns=offset, mounts=mounts)
+    return ListingCache(cache=CacheFolder(folder / "listings"), clock=clock)
+
+
 @contextmanager
 def temporary_variable(name: str, value: str) -> Iterator[None]:
     """Set an environment variable during the block."""
@@ -132,7 +149,8 @@ def open_storage(ref: StorageRef | str, options: Mapping[str, Option] | None = N
     from reconciler.storage.api import StorageRef  # noqa: PLC0415 (commands import us early)
     from reconciler.storage.open import open_storage as open_at  # noqa: PLC0415
 
-    around = _hash_surroundings()
+    location = ref if isinstance(ref, str) else ref.location
+    around = _hash_surroundings() if "://" in location else 0  # a local disk needs no credentials
     if not isinstance(ref, str):
         return open_at(replace(ref, writer=ref.writer or new_token(), surroundings=around))
     references = {name: each for name, each in (options or {}).items() if not isinstance(each, str)}

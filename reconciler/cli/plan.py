@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
 import typer
 
+from reconciler import runtime
 from reconciler.cli.environment import find_environment_name
-from reconciler.cli.files import check_output_file, replace_file
+from reconciler.cli.files import check_output_file, replace_file, replace_file_by
 from reconciler.cli.options import (
     TABLES_AT_ONCE,
     Env,
@@ -70,6 +71,15 @@ class PlanOptions:
     env: Env = None
     webhook: Webhook = None
     stats: Stats = False
+    no_cache: Annotated[
+        bool,
+        typer.Option(
+            "--no-cache",
+            envvar="RECONCILER_NO_CACHE",
+            help="List every folder, also those of large local tables that have not changed since "
+            "the last plan.",
+        ),
+    ] = False
     simulate_insert: Annotated[
         str | None,
         typer.Option(
@@ -113,7 +123,13 @@ def _plan(options: PlanOptions) -> int:
         )
         write_page(page, file)
         return _report_outcome(made, options, hook)
-    made = make_plan(selected, time, parallelism=options.parallelism, insert=insert)
+    made = make_plan(
+        selected,
+        time,
+        parallelism=options.parallelism,
+        insert=insert,
+        cache_folder=None if options.no_cache else runtime.find_cache_folder(),
+    )
     if file is not None:
         save_plan(made, file)
     print_result(
@@ -137,7 +153,12 @@ def write_page(page: bytes, file: Path | None) -> None:
 
 
 def make_plan(
-    selected: SelectedTables, now: datetime, *, parallelism: int, insert: NextInsert | None = None
+    selected: SelectedTables,
+    now: datetime,
+    *,
+    parallelism: int,
+    insert: NextInsert | None = None,
+    cache_folder: Path | None = None,
 ) -> Plan:
     """Plan the selected tables and show progress."""
     from reconciler import api  # noqa: PLC0415 (slow to import)
@@ -151,6 +172,7 @@ def make_plan(
         selection=selected.selection,
         parallelism=parallelism,
         insert=insert,
+        cache_folder=cache_folder,
     )
 
 
@@ -180,9 +202,9 @@ def _parse_insert(text: str) -> NextInsert:
 
 def save_plan(plan: Plan, path: Path) -> None:
     """Write the plan document whole or not at all; StorageError if that fails."""
-    from reconciler.plans.document import dump_plan  # noqa: PLC0415
+    from reconciler.plans.document import write_plan  # noqa: PLC0415
 
-    replace_file(path, dump_plan(plan))
+    replace_file_by(path, lambda file: write_plan(plan, file))
 
 
 def render_plan(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
-
-import numpy as np
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol
 
 from reconciler.errors import FormatError, NoTableError, NotFoundError
 from reconciler.hudi.codecs.avro_binary import decoding
 from reconciler.hudi.codecs.avro_container import read_text_map
-from reconciler.hudi.files.names import PARTITION_METAFILE, BaseName
+from reconciler.hudi.files.partition_scan import PartitionScan
 from reconciler.hudi.files.table_files import TableFiles, build_files
 from reconciler.hudi.table.properties import TableProperties, parse_java_properties
 from reconciler.hudi.timeline import archive_v1, archive_v2
@@ -24,7 +21,7 @@ from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
 from reconciler.hudi.timeline.owner import Owner
-from reconciler.storage.api import FolderListing, Storage
+from reconciler.storage.api import Storage
 
 if TYPE_CHECKING:
     from reconciler.hudi.metadata.listing import MetadataListing
@@ -240,6 +237,13 @@ def load_metadata_listing(
     return read_metadata_listing(open_live_metadata(storage, properties, timeline))
 
 
+class FileMemory(Protocol):
+    """Lists the files of a table with the help of what an earlier run saw."""
+
+    def list_files(self, scan: PartitionScan) -> TableFiles:
+        """Return the files of all partitions; ``scan`` sorts the folders."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableListing:
     """The files of every partition, and the folders that hold a partition metafile.
@@ -259,6 +263,7 @@ def load_listing(
     properties: TableProperties,
     known: Iterable[str] = (),
     instants: Collection[str] = (),
+    memory: FileMemory | None = None,
 ) -> TableListing:
     """List the table's folders in one pass.
 
@@ -266,107 +271,17 @@ def load_listing(
     FSUtils.getAllPartitionPaths. ``known`` paths are partitions too, even without metafile or
     folder or below another partition, as in HoodieBackedTableMetadata.getAllPartitionPaths.
     ``instants``: pending instants, whose files may be in folders that are not partitions yet.
+    ``memory``: what an earlier run saw; folders that have not changed since are not listed again.
     """
-    sorting = _PartitionScan(set(known), frozenset(instants))
-    files = build_files(sorting.scan(storage), properties.base_extension)
+    scan = PartitionScan(set(known), frozenset(instants))
+    if memory is None or instants:
+        found = scan.list_partitions(storage.walk(scan.should_descend))
+        files = build_files(found, properties.base_extension)
+    else:
+        files = memory.list_files(scan)
     return TableListing(
         files=files,
-        metafile_partitions=frozenset(sorting.with_metafile),
-        stray_partitions=frozenset(sorting.find_stray_partitions(files)),
-        unlisted_files=tuple(sorted(sorting.unlisted)),
+        metafile_partitions=frozenset(scan.with_metafile),
+        stray_partitions=frozenset(scan.find_stray_partitions(files)),
+        unlisted_files=tuple(sorted(scan.unlisted)),
     )
-
-
-def _check_utf8(partition: str) -> None:
-    """Raise FormatError for a folder name that is not UTF-8; Hudi writes only UTF-8 names."""
-    shown = partition.encode(errors="backslashreplace").decode()
-    if shown != partition:
-        raise FormatError(shown, "this partition's name is not UTF-8", "rename the folder")
-
-
-@dataclass(frozen=True, slots=True)
-class _PartitionScan:
-    """Sorts the folders of one walk into partitions and others.
-
-    ``with_metafile``: folders that hold a metafile. ``file_counts``: partition -> number of its
-    files without metafiles. ``unlisted``: base files of ``instants`` in other folders.
-    ``sorted_known``: the known partitions, sorted.
-    """
-
-    known: set[str]
-    instants: frozenset[str] = frozenset()
-    unlisted: list[tuple[str, str, int]] = field(default_factory=list)
-    with_metafile: set[str] = field(default_factory=set)
-    file_counts: dict[str, int] = field(default_factory=dict)
-    with_folders: set[str] = field(default_factory=set)
-    sorted_known: list[str] = field(default_factory=list)
-
-    def scan(self, storage: Storage) -> Iterator[tuple[str, list[str], list[int]]]:
-        """Yield path, names and sizes of every partition."""
-        for folder in storage.walk(self._should_descend):
-            names, sizes, is_marked = _select_data_files(folder)
-            is_known = folder.path in self.known
-            if is_marked and (is_known or not _is_below(folder.path, self.with_metafile)):
-                _check_utf8(folder.path)
-                self.with_metafile.add(folder.path)
-            elif not is_known:
-                self.unlisted.extend(_find_base_files(self.instants, folder.path, names, sizes))
-                continue
-            self.file_counts[folder.path] = len(names)
-            yield folder.path, names, sizes
-        for path in self.known - self.file_counts.keys():
-            yield path, [], []
-
-    def find_stray_partitions(self, files: TableFiles) -> set[str]:
-        """Return partitions that hold a folder, or files that have no row."""
-        rows = np.bincount(files.partition, minlength=len(files.partitions)).tolist()
-        counted = zip(files.partitions, rows, strict=True)
-        return self.with_folders | {
-            path for path, n in counted if self.file_counts.get(path, 0) > n
-        }
-
-    def _should_descend(self, path: str) -> bool:
-        if path == ".hoodie":
-            return False
-        parent = path.rpartition("/")[0]
-        if parent in self.file_counts:
-            self.with_folders.add(parent)
-        return parent not in self.with_metafile or bool(self.instants) or self._leads_to_known(path)
-
-    def _leads_to_known(self, path: str) -> bool:
-        """Return whether a folder inside a partition is or holds a known one, which is rare."""
-        if not self.sorted_known:
-            self.sorted_known.extend(sorted(f"{known}/" for known in self.known))
-        at = bisect_left(self.sorted_known, f"{path}/")
-        return at < len(self.sorted_known) and self.sorted_known[at].startswith(f"{path}/")
-
-
-def _select_data_files(folder: FolderListing) -> tuple[list[str], list[int], bool]:
-    """Return sorted names and sizes without metafiles, and whether there is a metafile."""
-    order = sorted(range(len(folder.names)), key=folder.names.__getitem__)
-    names = [folder.names[index] for index in order]
-    sizes = [folder.sizes[index] for index in order]
-    start = end = bisect_left(names, PARTITION_METAFILE)
-    while end < len(names) and names[end].startswith(PARTITION_METAFILE):
-        end += 1
-    del names[start:end], sizes[start:end]
-    return names, sizes, end > start
-
-
-def _find_base_files(
-    instants: Collection[str], folder: str, names: Sequence[str], sizes: Sequence[int]
-) -> Iterator[tuple[str, str, int]]:
-    """Yield folder, name and size of the base files of some instants."""
-    for name, size in zip(names, sizes, strict=True) if instants else ():
-        base_name = BaseName.parse(name)
-        if base_name is not None and base_name.instant in instants:
-            yield folder, name, size
-
-
-def _is_below(path: str, marked: set[str]) -> bool:
-    """Return whether a folder lies inside another partition."""
-    while path:
-        path = path.rpartition("/")[0]
-        if path in marked:
-            return True
-    return False

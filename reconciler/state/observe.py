@@ -49,6 +49,7 @@ from reconciler.storage.api import Storage
 
 if TYPE_CHECKING:
     from reconciler.hudi.metadata.listing import MetadataListing
+    from reconciler.state.listing_memory import ListingCache
 
 _ATTEMPTS: Final = 4
 #: pause for writers to finish what they do; it grows with every attempt
@@ -71,6 +72,7 @@ def observe(  # noqa: PLR0913 (what is read of a table)
     with_history: bool = True,
     check_process: ProcessCheck | None = None,
     with_orphans: bool = False,
+    listing_cache: ListingCache | None = None,
 ) -> TableState:
     """Return the current state of a table. ``spec`` determines what is read (None: a full scan).
 
@@ -78,6 +80,7 @@ def observe(  # noqa: PLR0913 (what is read of a table)
     the newest slices need, without cleans, savepoints and pending clusterings.
     ``check_process``: returns whether the process of an owner runs; None: pending writes of ours
     are not read. ``with_orphans``: look for orphan files even if the spec does not declare them.
+    ``listing_cache``: where listings of earlier runs are kept. What deletes files uses none.
     If the timeline changes while it is read, or a file is incomplete because it is
     being written, reading is repeated a few times.
     Raises FormatError, UnsupportedError, StorageError, VanishingFilesError if it changes at each of
@@ -94,6 +97,7 @@ def observe(  # noqa: PLR0913 (what is read of a table)
                 check_process,
                 with_orphans=with_orphans or (spec is not None and spec.orphans is not None),
                 is_last=attempt == _ATTEMPTS,
+                listing_cache=listing_cache,
             ).read_state()
         except NotFoundError as moved:
             if attempt == _ATTEMPTS:
@@ -122,6 +126,7 @@ class _Observation:
     check_process: ProcessCheck | None
     with_orphans: bool
     is_last: bool
+    listing_cache: ListingCache | None
 
     def _load_properties(self) -> TableProperties:
         try:
@@ -173,13 +178,17 @@ class _Observation:
         properties: TableProperties,
         metadata: MetadataListing | None,
         written: Collection[str],
+        timeline: Timeline,
     ) -> TableListing:
         """List the files of the table, and those of ``written`` instants outside of partitions."""
         known = metadata.partitions if metadata else ()
         if self.listing == "metadata" and metadata is not None:
             files = build_files(metadata.read_folders(), properties.base_extension)
             return TableListing(files=files, metafile_partitions=frozenset(known))
-        return load_listing(self.storage, properties, known, written)
+        memory = None
+        if self.listing_cache is not None:
+            memory = self.listing_cache.open(self.storage, properties, timeline)
+        return load_listing(self.storage, properties, known, written, memory)
 
     def _list_other_writes(
         self, failures: FailedWritesReader, clusterings: Collection[str]
@@ -216,7 +225,7 @@ class _Observation:
         compactions = reader.read_pending_compactions(self.check_process)
         metadata = self._load_metadata(properties, timeline)
         written = {write.requested for write in (*pending, *others, *stuck)}
-        listed = self._list_files(properties, metadata, written)
+        listed = self._list_files(properties, metadata, written, timeline)
         unlisted = listed.unlisted_files
         cleans = reader.read_completed_cleans() if self.with_history else ()
         zone = _find_zone(properties, self.spec)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from reconciler.spec.model import TableSpec
+    from reconciler.state.listing_memory import ListingCache
     from reconciler.state.model import TableState
     from reconciler.state.timeline_reader import ProcessCheck
     from reconciler.storage.api import Storage
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Purpose = Literal["plan", "status", "view"]
 
 
-def observe_for(
+def observe_for(  # noqa: PLR0913 (what is read of a table)
     purpose: Purpose,
     spec: TableSpec,
     opened: Storage,
@@ -27,10 +28,12 @@ def observe_for(
     check_process: ProcessCheck,
     *,
     with_simulation: bool = False,
+    listing_cache: ListingCache | None = None,
 ) -> TableState:
     """Return the state at a time for a purpose, and for a simulated insert if asked.
 
-    Of the metadata table only a plan verifies more than the listing. Raises as ``observe`` does.
+    Of the metadata table only a plan verifies more than the listing. ``listing_cache``, and what
+    it raises: as ``observe``.
     """
     storage, is_planned = ReadOnlyStorage(opened), purpose == "plan"
     state = observe(
@@ -39,6 +42,7 @@ def observe_for(
         observed_ms=round(at.timestamp() * 1000),
         check_process=check_process,
         with_orphans=purpose == "status",
+        listing_cache=listing_cache,
     )
     if spec.metadata is not None and purpose != "view":
         from reconciler.verification.verify import add_metadata_verification  # noqa: PLC0415 (few specs declare it)
