@@ -37,8 +37,8 @@ _INTRODUCTION: Final = """\
 
 How much time, memory and disk work takes here, and with Hudi, Delta, Iceberg and Spark alone:
 the same rows, the same machine, the same run. `python -m tests.bench` measures it and writes this
-page. Smaller is better everywhere. **slower** marks what a peer does better, **MISSED** a goal that
-is not reached. Nothing that was measured is left out.
+page. Smaller is better everywhere. **slower** and **more** mark what a peer does better, **MISSED**
+a goal that is not reached. Nothing that was measured is left out.
 """
 _READING: Final = """\
 - Values are medians of the turns, with the least and the greatest turn in parentheses. Memory is
@@ -215,9 +215,8 @@ def _mark(cells: Sequence[str]) -> list[str]:
 
 
 def _emphasise(verdict: str) -> str:
-    for word in ("MISSED", "slower", "not measured"):
-        verdict = verdict.replace(word, f"**{word}**")
-    return verdict
+    words = [word if word in ("", "met") else f"**{word}**" for word in verdict.split(", ")]
+    return ", ".join(words)
 
 
 def _heading(names: Sequence[str]) -> list[str]:

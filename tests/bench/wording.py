@@ -55,7 +55,8 @@ def describe_verdict(row: Comparison) -> str:
     """Return ``met``, ``MISSED``, that a goal's baseline is missing, and if a peer does better."""
     absent = "" if row.goal is None else "not measured"
     verdict = {True: "met", False: "MISSED", None: absent}[row.is_met]
-    return ", ".join(part for part in (verdict, "slower" if row.is_slower else "") if part)
+    worse = "slower" if row.figure.unit in (WALL, CPU) else "more"
+    return ", ".join(part for part in (verdict, worse if row.is_slower else "") if part)
 
 
 def describe_baseline(row: Comparison) -> str:
