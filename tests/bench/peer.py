@@ -1,38 +1,23 @@
 """Run one clustering system in a process: ``python -m tests.bench.peer SYSTEM HEAP FOLDER``.
 
-A line on stdin is a JSON object: ``do`` (load, cluster, files) and what it needs; tables are below
-FOLDER. The answer is a JSON line. Hudi's bundle is found as the oracle tests find it, Delta and
-Iceberg by Spark's packages.
+Requests (``peer_server``) are ``load``, ``cluster`` and ``files`` of a ``table`` below FOLDER.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
 import reconciler
-from reconciler.cli.java import use_java
-from tests.oracle.bundles import bundle
+from tests.bench.peer_server import Handlers, Request, serve
 
-DELTA = "io.delta:delta-spark_2.12:3.3.2"
-ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.0"
 #: more than any file or group here
 WHOLE = 10**12
-COMMON = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "localhost",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.parquet.compression.codec": "snappy",
-    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
-}
 
 
 class System(Protocol):
@@ -55,12 +40,6 @@ class Hudi:
     """Real Hudi 1.2.0: ``run_clustering``."""
 
     CURVE = "z-order"
-    CONF: ClassVar = {
-        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
-        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
-    }
     QUIET: ClassVar = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 
     def __init__(self, spark: SparkSession) -> None:
@@ -118,12 +97,6 @@ class HudiHilbert(Hudi):
 class Delta:
     """``OPTIMIZE ZORDER BY``."""
 
-    CONF: ClassVar = {
-        "spark.jars.packages": DELTA,
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    }
-
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
 
@@ -146,15 +119,6 @@ class Delta:
 
 class Iceberg:
     """``rewrite_data_files`` with a zorder; the folder's name is the table's in the catalog."""
-
-    CONF: ClassVar = {
-        "spark.jars.packages": ICEBERG,
-        "spark.sql.extensions": (
-            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
-        ),
-        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.ice.type": "hadoop",
-    }
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -196,8 +160,6 @@ class Iceberg:
 
 class Ours:
     """``reconciler.plan`` and ``reconciler.apply`` on a table that Hudi made."""
-
-    CONF: ClassVar[dict[str, str]] = {}
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark, self.before = spark, set[Path]()
@@ -243,7 +205,6 @@ class SortedWrite:
     are as many files as the bytes of the base files need.
     """
 
-    CONF: ClassVar[dict[str, str]] = {}
     FOLDER = "sorted"
 
     def __init__(self, spark: SparkSession) -> None:
@@ -281,54 +242,28 @@ def _local(found: Sequence[str]) -> list[str]:
     return ["/" + file.removeprefix("file:").lstrip("/") for file in found]
 
 
-def open_session(system: str, heap: str, folder: str) -> SparkSession:
-    """Open a session with two cores and usual JVM options."""
-    conf = COMMON | getattr(SYSTEMS[system], "CONF", {}) | {"spark.driver.memory": heap}
-    conf["spark.sql.catalog.ice.warehouse"] = f"file://{folder}"
-    if system.startswith("hudi"):
-        conf["spark.driver.extraClassPath"] = str(bundle("1.2.0"))
-    building = SparkSession.builder.master("local[2]")
-    for name, value in conf.items():
-        building = building.config(name, value)
-    spark = building.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    spark.range(1000).selectExpr("sum(id)").collect()
-    return spark
-
-
-def load_rows(spark: SparkSession, system: System, request: dict[str, Any]) -> None:
+def load_rows(spark: SparkSession, system: System, request: Request) -> None:
     """Create the table with a file for every file of ``rows``."""
     biggest = max(file.stat().st_size for file in Path(request["rows"]).glob("*.parquet"))
     for name in ("maxPartitionBytes", "openCostInBytes"):
         spark.conf.set(f"spark.sql.files.{name}", str(biggest))
-    system.load(
-        spark.read.parquet(f"file://{request['rows']}"),
-        Path(request["table"]),
-        request["key"],
-    )
+    rows = spark.read.parquet(f"file://{request['rows']}")
+    system.load(rows, Path(request["table"]), request["key"])
 
 
-def main() -> None:
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # Java and Ivy talk there
-    use_java()
-    spark = open_session(*sys.argv[1:])
-    system = SYSTEMS[sys.argv[1]](spark)
-    print("{}", file=answers, flush=True)
-    for line in sys.stdin:
-        request = json.loads(line)
-        table, answer = Path(request["table"]), None
-        match request["do"]:
-            case "load":
-                load_rows(spark, system, request)
-            case "cluster":
-                more = {"exact": request["exact"], "queries": request["queries"]}
-                system.cluster(table, request["columns"], request["target"], **more)
-            case "files":
-                answer = system.files(table)
-        print(json.dumps({"answer": answer}), file=answers, flush=True)
-    spark.stop()
+def handlers(name: str, spark: SparkSession) -> Handlers:
+    system = SYSTEMS[name](spark)
+
+    def cluster(request: Request) -> None:
+        more = {"exact": request["exact"], "queries": request["queries"]}
+        system.cluster(Path(request["table"]), request["columns"], request["target"], **more)
+
+    return {
+        "load": partial(load_rows, spark, system),
+        "cluster": cluster,
+        "files": lambda request: system.files(Path(request["table"])),
+    }
 
 
 if __name__ == "__main__":
-    main()
+    serve(handlers)

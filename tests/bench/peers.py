@@ -16,16 +16,17 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from tests.bench.meter import Cost, Meter
+from tests.bench.versions import DELTA, HUDI, ICEBERG
 
 ROOT = Path(__file__).parents[2]
 SYSTEMS = ("hudi", "hudi-hilbert", "delta", "iceberg", "ours", "spark")
 #: a table that another system makes
 MADE_BY = {"hudi-hilbert": "hudi", "ours": "hudi", "spark": "hudi"}
 NAMES = {
-    "hudi": "Hudi 1.2.0 z-order",
-    "hudi-hilbert": "Hudi 1.2.0 Hilbert",
-    "delta": "Delta 3.3.2 z-order",
-    "iceberg": "Iceberg 1.10.0 z-order",
+    "hudi": f"{HUDI} z-order",
+    "hudi-hilbert": f"{HUDI} Hilbert",
+    "delta": f"{DELTA} z-order",
+    "iceberg": f"{ICEBERG} z-order",
     "ours": "ours",
     "spark": "Spark 3.5 sorted write",
 }

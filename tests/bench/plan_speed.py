@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.make_table import Shape, make_table
+from tests.bench.versions import HUDI_VERSION
 from tests.oracle.hudi import RealHudi, keep_commits
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +66,7 @@ def our_plan(table: Path, folder: Path) -> Cost:
 
 def hudi_plan(table: Path, times: int) -> list[Cost]:
     """Run scheduleTableService(CLEAN) in a warm JVM, without counting the first call."""
-    hudi = RealHudi("1.2.0", heap="4g!", timeout=3600)
+    hudi = RealHudi(HUDI_VERSION, heap="4g!", timeout=3600)
     try:
         known = hudi.table(table, options={"hoodie.metadata.enable": "false"})
         usual = {"hoodie.embed.timeline.server": "true", **keep_commits(KEEP)}

@@ -32,8 +32,8 @@ from reconciler.planners.prediction.file_reads import find_reads
 from reconciler.plans.plan import Plan
 from reconciler.state.sampling import forecast_input, row_sample
 from tests.bench.curve_data import where
-from tests.bench.peer import open_session
 from tests.bench.peers import ROOT, Peer
+from tests.bench.sessions import open_session
 from tests.bench.trip_files import COLUMNS, KEY, query_mix, trip_files
 
 CURVES = ("kd-tree", "hilbert", "z-order", "linear")
