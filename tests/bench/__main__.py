@@ -115,7 +115,7 @@ def main() -> int:
     arguments = parse_arguments()
     jobs = [load_job(name) for name in MODULES if not arguments.jobs or name in arguments.jobs]
     if arguments.list:
-        print("\n".join(f"{job.name:12} {job.title}" for job in jobs))
+        print("\n".join(f"{job.name:18} {job.title}" for job in jobs))
         return 0
     machine = read_machine(arguments.keep)
     results = [(job, saved_or_run(job, arguments, machine)) for job in jobs]
