@@ -99,7 +99,9 @@ def _list_options(
     together = first.data + batch
     if together <= max(tiers.free_bytes, (2 * batch * second.size) ** 0.5):
         yield TierChoice(into=0)
-    if together + second.data > batch / 2 * (6 * third.size / batch) ** (2 / 3):
+    # m²/2 of equal batches, by what comes up at a time: a tiny batch after larger ones, which has
+    # that come up, must not have the third file written again
+    if together + second.data > (1.5 * together * third.size) ** 0.5:
         yield TierChoice(into=2, sources=(0, 1))
         # not all fit into one file: the largest two that do, which leaves fewer small files
         for source, into in sorted(combinations(range(_LEVELS), 2), reverse=True):

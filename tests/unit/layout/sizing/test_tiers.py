@@ -50,6 +50,12 @@ def test_files_grow_as_pyramids_of_the_batch(data, expected):
     assert expected == choose(*data)
 
 
+def test_a_tiny_batch_after_larger_ones_does_not_rewrite_the_largest_file():
+    """What moves up together decides, not the batch that comes last."""
+    assert into(1, 0) == choose(1, 6, 90, batch=0.001)
+    assert into(2, 0, 1) == choose(1, 11, 90, batch=0.001)
+
+
 def test_a_file_that_costs_nothing_to_rewrite_takes_the_batch():
     cheap = FileTiers(free_bytes=10)
 
