@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.layout.sizing.assignment_rules import AssignmentRule, SteadyRule, restrict_moves
@@ -19,9 +17,8 @@ def restrict_row_moves(
     if not isinstance(rule, SteadyRule) or rule.tiers is None:
         return rule
     is_small = groups.is_live & (groups.base >= 0) & (groups.base < rule.sizes.small)
-    small_files = np.bincount(groups.partition[is_small], minlength=1)
-    if small_files.max() < rule.tiers.max_small:
-        return rule  # no row will move
+    if not is_small.any():
+        return rule  # nothing to fill
     return restrict_moves(
         rule,
         has_flink_writers=has_flink_writers(storage),

@@ -12,6 +12,7 @@ from reconciler import runtime
 from reconciler.errors import BusyError
 from reconciler.executor.deletion import LocalDeleter
 from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.layout.sizing.simulate_inserts import NextInsert
 from reconciler.plans.model import ClusterStep
 from reconciler.rewrite.local import LocalRewriter
 from reconciler.storage.open import open_storage
@@ -114,6 +115,22 @@ def test_a_row_that_moves_does_not_hide_a_later_one_of_its_key(tmp_path):
     assert any(found[key] != place for key, place in indexed.items())
     for key in (1, BATCH + 1):
         assert indexed[str(key)] == found[str(key)]
+
+
+@pytest.mark.parametrize("is_flink", [True, long(False)])
+def test_small_files_of_a_flink_table_are_filled_as_a_simulation_says(tmp_path, is_flink):
+    """Also while there are fewer than three; other tables get one more."""
+    table = MovingTable(tmp_path / "t")
+    table.insert()
+    if is_flink:
+        (tmp_path / "t/table/.hoodie/.aux/ckp_meta").mkdir(parents=True)
+    plan = reconciler.plan([table.spec], insert=NextInsert(rows=BATCH, partition="p=a"))
+    done = table.insert()
+
+    (table_plan,) = plan.tables
+    simulated = table_plan.file_sizes.next_insert.total
+    assert (simulated.filled, simulated.new) == (done.rewritten_groups, done.created_groups)
+    assert ((1, 0) if is_flink else (0, 1)) == (done.rewritten_groups, done.created_groups)
 
 
 @pytest.mark.long
