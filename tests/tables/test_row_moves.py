@@ -11,6 +11,7 @@ import reconciler
 from reconciler import runtime
 from reconciler.errors import BusyError
 from reconciler.executor.deletion import LocalDeleter
+from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.layout.sizing.simulate_inserts import NextInsert
 from reconciler.plans.model import ClusterStep
@@ -115,6 +116,27 @@ def test_a_row_that_moves_does_not_hide_a_later_one_of_its_key(tmp_path):
     assert any(found[key] != place for key, place in indexed.items())
     for key in (1, BATCH + 1):
         assert indexed[str(key)] == found[str(key)]
+
+
+def test_a_row_that_moves_does_not_hide_one_that_the_same_write_brings(tmp_path):
+    """Each file has a share of the batch, and so a new row of a key that moves to another file."""
+    table = MovingTable(tmp_path / "t")
+    for _ in range(3):
+        table.insert()
+    add_record_index(table.spec.path)
+    again = [key for key in range(1, 2 * BATCH + 3) if key % BATCH < 4]
+    before = table.places()
+    table.write(make_rows(*(make_row(key, ts=2) for key in again)), WriteMode.INSERT)
+
+    found = {}
+    for path, rows in table.read_slices("ts").items():
+        file_id = BaseName.parse(path.rpartition("/")[2]).file_id
+        found |= {(row["id"], row["ts"]): file_id for row in rows}
+    moved = [key for key in again if found[key, 1] != before[key]]
+    assert any(found[key, 2] != found[key, 1] for key in moved)
+    indexed = read_indexed_places(table.spec.path, [str(key) for key in again])
+    for key in moved:
+        assert ("p=a", found[key, 2]) == indexed[str(key)]
 
 
 @pytest.mark.parametrize("is_flink", [True, long(False)])

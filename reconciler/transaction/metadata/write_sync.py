@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema
-from reconciler.hudi.files.names import BaseName
+from reconciler.hudi.files.names import BaseName, make_file_path
 from reconciler.hudi.metadata.listing import read_metadata_listing
 from reconciler.hudi.metadata.partition_logs import SyncPlan
 from reconciler.hudi.metadata.record_index import FileGroupLocation, RecordIndex, select_keys_in
@@ -62,11 +63,7 @@ class WriteChanges:
     @property
     def needs_old_locations(self) -> bool:
         """True if keys leave file groups with their rows, or with the group."""
-        moves = any(
-            _parse_location(source) != _parse_location(path)
-            for path, sources in self.sources.items()
-            for source, _size in sources
-        )
+        moves = any(_list_foreign(path, sources) for path, sources in self.sources.items())
         return moves or bool(self.replaced or self.replaced_groups)
 
 
@@ -122,7 +119,7 @@ def _find_new_columns(
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _MovedKeys:
     """Finds the keys that are new in a file group, and those that left it, by comparing files."""
 
@@ -135,9 +132,8 @@ class _MovedKeys:
         sources = self.changes.sources.get(path, ())
         keys = read_record_keys(self.storage, path, size)
         yield from _exclude_keys(keys, self._read_source_keys(sources)) if sources else keys
-        for source in sources:
-            if _parse_location(source[0]) != _parse_location(path):
-                yield from self._read_moved_keys(source, (path, size))
+        for source in _list_foreign(path, sources):
+            yield from self._read_moved_keys(source, (path, size))
 
     def _read_source_keys(self, sources: Iterable[SizedPath]) -> Iterator[Any]:
         return chain.from_iterable(read_record_keys(self.storage, *source) for source in sources)
@@ -145,28 +141,52 @@ class _MovedKeys:
     def _read_moved_keys(self, source: SizedPath, into: SizedPath) -> Iterator[Any]:
         """Yield the keys that come from the file of another group, if the index has them there.
 
-        An insert may have brought a key again; then the index has it where that row is.
+        An insert may have brought a key again, earlier or in this write; then the index has it
+        where that row is.
         """
         moved = _select_common_keys(
             read_record_keys(self.storage, *source), read_record_keys(self.storage, *into)
         )
-        for keys in moved:
+        for keys in _exclude_keys(moved, self._brought_again):
             if self.index is None:
                 yield keys
             else:
                 locations = {_parse_location(source[0])}
                 yield from select_keys_in(self.index, self.storage, keys, locations)
 
-    def read_removed_keys(self) -> Iterator[Any]:
-        """Yield keys of older files that the next one lacks, and of replaced file groups."""
-        sizes = {
-            f"{partition}/{file.name}" if partition else file.name: file.size
+    @cached_property
+    def _brought_again(self) -> list[Any]:
+        """The keys of moving rows that are also new in a file of this write. Memory: moving keys.
+
+        A new file of a group whose rows move away has a share of the write's rows, for example.
+        """
+        moving = [
+            keys
+            for path, sources in self.changes.sources.items()
+            for source in _list_foreign(path, sources)
+            for keys in read_record_keys(self.storage, *source)
+        ]
+        found: list[Any] = []
+        for path, sources in self.changes.sources.items():
+            keys = read_record_keys(self.storage, path, self._sizes[path])
+            new = _exclude_keys(keys, self._read_source_keys(sources)) if sources else keys
+            found.extend(_select_common_keys(new, moving))
+        return found
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        """Bytes of each new base file."""
+        return {
+            make_file_path(partition, file.name): file.size
             for partition, files in self.changes.added.items()
             for file in files
         }
+
+    def read_removed_keys(self) -> Iterator[Any]:
+        """Yield keys of older files that the next one lacks, and of replaced file groups."""
         for path, sources in self.changes.sources.items():
             if sources:
-                after = read_record_keys(self.storage, path, sizes[path])
+                after = read_record_keys(self.storage, path, self._sizes[path])
                 yield from _exclude_keys(self._read_source_keys(sources), after)
         yield from self.changes.read_logged_deletions()
         for keys in self._read_replaced_keys():
@@ -202,6 +222,12 @@ def _parse_location(path: str) -> FileGroupLocation:
     base = BaseName.parse(name)
     assert base is not None, "a base file of the table"
     return partition, base.file_id
+
+
+def _list_foreign(path: str, sources: Iterable[SizedPath]) -> list[SizedPath]:
+    """Return the sources of a file that are of other file groups."""
+    own = _parse_location(path)
+    return [source for source in sources if _parse_location(source[0]) != own]
 
 
 def _exclude_keys(batches: Iterable[Any], others: Iterable[Any]) -> Iterator[Any]:
