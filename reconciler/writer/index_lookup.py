@@ -264,7 +264,7 @@ def _find_rows(
     """
     position = np.full(len(keys), -1, np.int64)
     if files.base is not None:
-        stored = find_stored_keys(storage, files.base, files.base_size, keys)
+        stored = find_stored_keys(storage, files.base, files.base_size, keys, expects_all=True)
         position[stored.index] = stored.position
     missing: Integers = np.flatnonzero(position < 0)
     if len(missing) and files.logs:

@@ -106,10 +106,6 @@ class KeySearch:
             searches_logs=searches_logs,
         )
 
-    def count_files(self, code: int) -> int:
-        """Return how many file groups of a partition are searched."""
-        return sum(len(self.files[task][code]) for task in self.tasks_by_partition[code])
-
     def get_slice(self, group: int) -> SliceFiles:
         """Return the files of a group's current slice."""
         return SliceFiles(
@@ -206,9 +202,9 @@ def search_files(
     """
     for code in sorted({block.number for block in blocks}):
         batch = combine_keys([block for block in blocks if block.number == code])
-        keys, files = batch.column("key"), search.count_files(code)
+        keys = batch.column("key")
         for file in search.files[task_number][code].tolist():
-            index, position, answer = _find_keys(search, file, keys, storage, files)
+            index, position, answer = _find_keys(search, file, keys, storage)
             if answer is not None and answers.get(file) is not FileAnswer.KEYS:
                 answers[file] = answer
             if len(index):
@@ -228,7 +224,7 @@ def _find_outcomes(
 
 
 def _find_keys(
-    search: KeySearch, file: int, keys: Any, storage: Storage, files: int
+    search: KeySearch, file: int, keys: Any, storage: Storage
 ) -> tuple[Integers, Integers, FileAnswer | None]:
     """Return which keys a file group has, and the numbers of their rows in its base file, or -1.
 
@@ -238,8 +234,7 @@ def _find_keys(
     has_key = np.zeros(len(keys), np.bool_)
     answer = None
     if file in search.path:
-        path, size = search.path[file], search.size[file]
-        stored = find_stored_keys(storage, path, size, keys, files=files)
+        stored = find_stored_keys(storage, search.path[file], search.size[file], keys)
         answer = stored.answer
         position[stored.index] = stored.position
         has_key[stored.index] = True

@@ -27,9 +27,7 @@ _INDEX_KEY: Final = 2e-6
 #: bytes of a base file for each of its rows, where only its size is known
 _ROW_BYTES: Final = 100
 #: bytes of a usual filter's text
-_USUAL_FILTER: Final = 440_000
-#: this share of the keys is expected to be in the table
-_KNOWN_SHARE: Final = 0.1
+_USUAL_FILTER: Final = 866_000
 #: bits of a filter for each byte of its text (Base64), and its false positives for a bit per key
 _TEXT_BITS: Final = 6
 _PER_BIT: Final = 0.6185
@@ -73,20 +71,20 @@ class KeyLookup:
     searched: int = 0
 
 
-def asks_filter(keys: int, rows: int, filter_bytes: int, files: int) -> bool:
+def asks_filter(keys: int, rows: int, filter_bytes: int) -> bool:
     """Return whether a file's bloom filter is asked before its column of keys is read.
 
-    ``keys``: those in its range; ``rows``: of the file; ``filter_bytes``: of the filter's text;
-    ``files``: among which the keys are. If a key is probably there anyway, the filter is no use.
+    ``keys``: those in its range; ``rows``: of the file; ``filter_bytes``: of the filter's text. A
+    filter with more keys than it was made for is wrong about some of many keys, and rules out no
+    file then.
 
-    >>> asks_filter(12_500, 250_000, 440_000, 8), asks_filter(10, 250_000, 440_000, 80)
-    (False, True)
+    >>> asks_filter(1_000, 250_000, 866_000), asks_filter(100_000, 250_000, 866_000)
+    (True, False)
     """
     wrong = _PER_BIT ** (_TEXT_BITS * filter_bytes / max(rows, 1))
-    hits = keys * (_KNOWN_SHARE / max(files, 1) + wrong)
+    is_right = math.exp(-keys * wrong)
     by_filter = _FILTER_BYTE * filter_bytes + _FILTER_KEY * keys
-    reads = -math.expm1(-hits)
-    return by_filter < (1 - reads) * _read_seconds(keys, rows)
+    return by_filter < is_right * _read_seconds(keys, rows)
 
 
 def choose_lookup(keys: int, sizes: list[int], index_bytes: int, index_groups: int) -> LookupChoice:

@@ -31,6 +31,8 @@ from reconciler.writer.record_keys import KeyGenerator, find_key_generator
 _FIRST_SUPPLEMENTARY: Final = 0xF0
 #: rows per batch; for each batch the keys are hashed again
 _BATCH_ROWS: Final = 512 * 1024
+#: of many keys, about so many are looked up in the filter first
+_ASKED_FIRST: Final = 256
 #: how many stored record keys are read to see how a table spells them
 _SAMPLED_KEYS: Final = 100
 
@@ -51,14 +53,14 @@ class StoredKeys:
 
 
 def find_stored_keys(
-    source: RangeSource, path: str, size: int, keys: Any, *, files: int | None = None
+    source: RangeSource, path: str, size: int, keys: Any, *, expects_all: bool = False
 ) -> StoredKeys:
     """Return which of the keys the base file holds.
 
-    ``keys``: a string array of distinct keys without nulls; ``size``: the file's bytes; ``files``:
-    among how many the keys are, None if this one should have them. Reads the footer, and the key
-    column unless the footer rules out all keys; memory: a batch of it. Raises FormatError naming
-    the file for damage, and if it stores no keys.
+    ``keys``: a string array of distinct keys without nulls; ``size``: the file's bytes;
+    ``expects_all``: the file should have them, so that its filter is not asked. Reads the footer,
+    and the key column unless the footer rules out all keys; memory: a batch of it. Raises
+    FormatError naming the file for damage, and if it stores no keys.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -67,7 +69,7 @@ def find_stored_keys(
         return StoredKeys(index=none, position=none, answer=FileAnswer.RANGE)
     with reading_parquet(path):
         file = pq.ParquetFile(open_range_file(source, path, size))
-        possible, answer = _find_possible_keys(keys, file.metadata, path, files)
+        possible, answer = _find_possible_keys(keys, file.metadata, path, expects_all=expects_all)
         if not len(possible):
             return StoredKeys(index=none, position=none, answer=answer)
         if RECORD_KEY not in file.schema_arrow.names:
@@ -89,7 +91,7 @@ def find_stored_keys(
 
 
 def _find_possible_keys(
-    keys: Any, metadata: Any, path: str, files: int | None
+    keys: Any, metadata: Any, path: str, *, expects_all: bool
 ) -> tuple[Integers, FileAnswer]:
     """Return the indices of the keys that the footer does not rule out, and what of it does."""
     footer = metadata.metadata or {}
@@ -97,12 +99,15 @@ def _find_possible_keys(
     text = footer.get(BLOOM.encode())
     if not len(possible):
         return possible, FileAnswer.RANGE
-    if text is None or files is None:
+    if text is None or expects_all:
         return possible, FileAnswer.KEYS
-    if not asks_filter(len(possible), metadata.num_rows, len(text), files):
+    if not asks_filter(len(possible), metadata.num_rows, len(text)):
         return possible, FileAnswer.KEYS
     code = footer.get(BLOOM_CODE.encode(), b"SIMPLE").decode(errors="replace")
     bloom = BloomFilter.parse(text, code, path)
+    some = possible[:: -(-len(possible) // _ASKED_FIRST)]
+    if len(some) < len(possible) and bloom.contains(keys.take(to_arrow(some))).any():
+        return possible, FileAnswer.KEYS  # the file has some of the keys: the filter saves nothing
     return possible[bloom.contains(keys.take(to_arrow(possible)))], FileAnswer.FILTER
 
 

@@ -55,9 +55,9 @@ def file_of(keys, form=FORM):
     return sink.getvalue().to_pybytes()
 
 
-def held(data, *keys, files=8):
+def held(data, *keys, expects_all=False):
     source, wanted = Source(data), pa.array(keys, pa.string())
-    found = find_stored_keys(source, "p/" + NAME, len(data), wanted, files=files)
+    found = find_stored_keys(source, "p/" + NAME, len(data), wanted, expects_all=expects_all)
     return [keys[at] for at in found.index], source.read
 
 
@@ -92,16 +92,31 @@ def test_it_says_what_of_the_file_has_told_it(keys, answer):
     data = file_of([f"k{n:06}" for n in range(0, 100_000, 2)])
     wanted = pa.array(keys)
 
-    found = find_stored_keys(Source(data), NAME, len(data), wanted, files=8)
+    found = find_stored_keys(Source(data), NAME, len(data), wanted)
 
     assert answer == found.answer
+
+
+def test_a_filter_that_knows_some_of_many_keys_is_asked_no_further(monkeypatch):
+    data, asked = file_of([f"k{n:06}" for n in range(0, 100_000, 2)]), []
+    contains = BloomFilter.contains
+    monkeypatch.setattr(
+        BloomFilter,
+        "contains",
+        lambda self, keys: (asked.append(len(keys)), contains(self, keys))[1],
+    )
+
+    found, _ = held(data, *(f"k{n:06}" for n in range(3_000)))
+
+    assert len(found) == 1_500
+    assert asked == [250]
 
 
 def test_the_filter_is_not_asked_where_the_keys_should_be(monkeypatch):
     data = file_of(["a", "b"])
     monkeypatch.setattr(BloomFilter, "parse", None)
 
-    assert held(data, "a", files=None)[0] == ["a"]
+    assert held(data, "a", expects_all=True)[0] == ["a"]
 
 
 def test_keys_that_the_bloom_filter_does_not_know_cost_the_footer_alone():
