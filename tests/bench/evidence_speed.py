@@ -153,7 +153,7 @@ def plan(table: Path, folder: Path, block: str, live: str) -> tuple[float, float
         f"spec: {{path: {table}, {block}}}\n"
     )
     program = Path(sys.executable).parent / "reconciler"
-    command = [str(program), "plan", str(spec), "-o", str(folder / "p.json")]
+    command = [str(program), "plan", str(spec), "--no-cache", "-o", str(folder / "p.json")]
     started = time.perf_counter()
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT
