@@ -6,7 +6,6 @@ Python's.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +34,7 @@ from reconciler.rewrite.slice_parts import (
 )
 from reconciler.rewrite.sorting import SORT_BYTES, RowSorter
 from reconciler.spark.spill_files import SpillFile, SpillWriter, read_blocks
+from reconciler.spark.temporary_folders import make_temporary_folder
 from reconciler.storage.api import Advance, Storage, StorageRef
 from reconciler.storage.parallel import StopRequest, run_parallel
 
@@ -78,9 +78,9 @@ class LocalRewriter:
     ) -> list[RewrittenGroup]:
         storage, results = self.open_storage(ref), []
         for wave in split_into_waves(groups, _WAVE_BYTES, _WAVE_GROUPS, _WAVE_OUTPUTS):
-            with tempfile.TemporaryDirectory(prefix="reconciler-") as folder:
+            with make_temporary_folder() as folder:
                 tasks = _Tasks(self.threads, self.check_stop)
-                run = _LocalWave(storage, job, Path(folder), self.limits, tasks)
+                run = _LocalWave(storage, job, folder, self.limits, tasks)
                 results += run.rewrite(wave, progress)
         return results
 
@@ -98,8 +98,8 @@ class LocalRewriter:
 
         def compact(given: SliceToCompact) -> CompactedSlice:
             tasks.check()
-            with tempfile.TemporaryDirectory(prefix="reconciler-") as folder:
-                return compact_slice(job, given, storage, attempt=0, folder=Path(folder))
+            with make_temporary_folder() as folder:
+                return compact_slice(job, given, storage, attempt=0, folder=folder)
 
         def report(done: CompactedSlice) -> None:
             progress(sizes[done.number])
@@ -217,8 +217,8 @@ class _LocalWave:
         file: int,
         spilled: Sequence[SpillFile],
     ) -> GroupOutput:
-        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            sorter = RowSorter(layout, Path(folder), sort_bytes=self.limits.sort_bytes)
+        with make_temporary_folder(self.folder) as folder:
+            sorter = RowSorter(layout, folder, sort_bytes=self.limits.sort_bytes)
             for data in read_blocks(spilled, file):
                 self.tasks.check()
                 sorter.add(Run.from_bytes(data))
@@ -227,7 +227,7 @@ class _LocalWave:
                 group=group,
                 file=file,
                 attempt=0,
-                folder=Path(folder),
+                folder=folder,
                 check_stop=self.tasks.check,
             )
             return output.write(sorter, self.storage)

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from reconciler.errors import ReconcilerError
+from reconciler.spark.temporary_folders import make_disk_error
 
 #: bytes that are buffered before a write, for small blocks
 _BUFFER: Final = 256 * 1024
@@ -109,11 +110,7 @@ class SpillWriter:
         Path(self._path).unlink(missing_ok=True)
 
     def _disk_error(self, error: OSError) -> ReconcilerError:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        return ReconcilerError(
-            f"{self._folder}: cannot write the spill file: {reason}; free space there, or put "
-            "temporary files elsewhere (spark.local.dir, else TMPDIR)"
-        )
+        return make_disk_error(self._folder, "the spill file", error)
 
 
 def read_blocks(files: Iterable[SpillFile], partition: int) -> Iterator[pa.Buffer]:

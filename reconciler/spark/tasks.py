@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from reconciler.spark.temporary_folders import make_temporary_folder
 
 
 def get_task_number() -> int:
@@ -35,8 +36,8 @@ def make_local_folder() -> Iterator[Path]:
 
     parent = Path(_get_local_dirs("reconciler")[0])
     parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=parent) as folder:
-        yield Path(folder)
+    with make_temporary_folder(parent) as folder:
+        yield folder
 
 
 def _get_context() -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.spark.staged_rows import LocalRowSource, Receive
+from reconciler.spark.temporary_folders import make_temporary_folder
 from reconciler.storage.api import Storage
 from reconciler.storage.parallel import run_parallel
 from reconciler.writer.job import TaskRunner, WriteAssignment, WriteJob, WrittenFiles
@@ -37,7 +37,8 @@ class LocalWriter:
         *,
         assigned: Callable[[WriteAssignment], None],
     ) -> WrittenFiles:
-        with tempfile.TemporaryDirectory(prefix="reconciler-") as folder:
+        with make_temporary_folder() as made:
+            folder = str(made)
             context = LocalTaskContext(self.storage, folder)
             runner = TaskRunner(
                 context=context,
@@ -71,8 +72,8 @@ class LocalTaskContext:
 
     @contextmanager
     def make_folder(self) -> Iterator[Path]:
-        with tempfile.TemporaryDirectory(dir=self.above) as folder:
-            yield Path(folder)
+        with make_temporary_folder(self.above) as folder:
+            yield folder
 
 
 def run_on_threads(threads: int, task: Receive, count: int) -> list[Any]:
