@@ -45,17 +45,15 @@ def format_column(batch: Any, path: str, *, is_consistent: bool = False) -> Any:
     return format_values(column, path, is_consistent=is_consistent)
 
 
-def format_values(column: Any, path: str, *, is_consistent: bool = False) -> Any:  # noqa: PLR0911
+def format_values(column: Any, path: str, *, is_consistent: bool = False) -> Any:
     """Return the text of every value of a column; results and errors as in ``format_column``.
 
     >>> format_values(pa.array([7, None]), "id").to_pylist()
     ['7', None]
     """
     type_, types = column.type, pa.types
-    if types.is_string(type_):
-        return column
-    if types.is_large_string(type_):
-        return column.cast(pa.string())
+    if types.is_string(type_) or types.is_large_string(type_):
+        return _check_text(column.cast(pa.string()), path)
     if types.is_signed_integer(type_) or types.is_boolean(type_):
         return column.cast(pa.string())
     if types.is_decimal128(type_):
@@ -70,6 +68,17 @@ def format_values(column: Any, path: str, *, is_consistent: bool = False) -> Any
         f"column {path}: Hudi's writers spell keys and partitions of type {type_} "
         "differently; use a column of text, whole numbers, dates, decimals or booleans"
     )
+
+
+def _check_text(column: Any, path: str) -> Any:
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise RowsError(
+            f"column {path}: a value is not UTF-8 and cannot be a key or name a folder; correct it "
+            "in the source"
+        ) from error
+    return column
 
 
 def _format_days(column: Any, path: str) -> Any:

@@ -34,6 +34,15 @@ def test_a_field_of_a_struct_can_be_the_key():
     assert ["x"] == make_record_keys(rows(s=[{"id": "x"}]), rule).to_pylist()
 
 
+def test_a_key_that_is_no_text_is_refused():
+    rule = KeyRule.from_properties(properties())
+    binary = pa.array([b"x", b"\xff"])
+    column = pa.Array.from_buffers(pa.string(), 2, binary.buffers())
+
+    with pytest.raises(RowsError, match="column id: a value is not UTF-8"):
+        make_record_keys(rows(id=column), rule)
+
+
 def test_keys_of_dictionaries_are_those_of_their_values():
     column = pa.array(["x", "y", "x"]).dictionary_encode()
 
