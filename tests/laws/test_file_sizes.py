@@ -132,6 +132,7 @@ def file_sizes(draw):
             )
         ),
         budget=draw(st.sampled_from([None, ClusteringBudget(per_group=10**6, groups=1000)])),
+        quiet=draw(st.sampled_from([None, 60])),
     )
 
 
@@ -142,6 +143,8 @@ def find_misfits(sizes, files):
     share = when.small_file_share_above
     is_judged = share is not None and small > share * len(files)
     wrong = [f"{small} small"] if is_judged and small > 1 else []
+    if share is not None and sizes.quiet is not None and small and len(files) > 1:
+        wrong = [f"{small} small beside others"]
     return wrong + [f"{size} large" for size in files if limits.splits and size > limits.large]
 
 
@@ -186,6 +189,16 @@ def test_wrong_predictions_end_as_well(partitions, sizes, growth):
     assert any(not it.run(spec) for _ in range(3 * ROUNDS))
     limits = count_limits(it.state(), spec)
     assert max(it.rewrites.values(), default=0) <= max(ROUNDS, *limits.tolist(), 0)
+
+
+def test_small_files_that_take_others_are_rewritten_no_more_often_for_it():
+    """Rows that become half as large in each new file need one more of the others each time."""
+    files = FileSizes(target=100, small=80, when=SizeTrigger(), quiet=60)
+    it = SizedTable([[10, *[82] * 12]], 0.5)
+    while it.run(TableSpec(name="t", path="/t", files=files)):
+        pass
+
+    assert ROUNDS == max(it.rewrites.values())
 
 
 @settings(max_examples=examples(17, many=500), deadline=None)

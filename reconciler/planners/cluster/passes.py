@@ -26,6 +26,7 @@ from reconciler.arrays import Integers, Mask
 from reconciler.hudi.files.view import find_group_codes
 from reconciler.layout.sizing.record_size import LOG_RATIO
 from reconciler.planners.cluster.grouping import SliceGroups
+from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.planners.newest_slices import CandidateSlices, find_candidates
 from reconciler.plans.rewrites import Rewrites
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
@@ -42,6 +43,8 @@ from reconciler.state.model import TableState
 _BASE_PASSES: Final = 2
 #: greatest size of a settled slice's log files, as a share of its base file
 _MAX_LOG_SHARE: Final = 0.5
+#: more passes than any slice makes
+_NEVER: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,6 +101,9 @@ def build_pass_metadata(spec: TableSpec, state: TableState, groups: Rewrites) ->
         return {}
     digest = digest_declaration(spec, clustering)
     made = np.append(_count_made(candidates, is_settled, past, digest), 0)
+    # a file that only takes the rest of small ones must not let them begin to count anew
+    only_takes = _only_takes_rest(candidates, spec, is_settled | (not layout.columns))
+    counts = np.append(~only_takes, np.True_)
     of_group = np.full(len(candidates.view.files.group_partition) + 1, len(candidates), np.int64)
     of_group[candidates.group] = np.arange(len(candidates))
     partitions, ends = groups.partition.to_pylist(), pairwise(groups.starts.tolist())
@@ -106,12 +112,31 @@ def build_pass_metadata(spec: TableSpec, state: TableState, groups: Rewrites) ->
     ]
     pairs = zip(slice_partitions, groups.file_id.to_pylist(), strict=True)
     slices = of_group[find_group_codes(candidates.view.files, pairs)]
-    least = np.minimum.reduceat(made[slices], groups.starts[:-1])
+    least = _find_least(made[slices], counts[slices], groups.starts[:-1])
     later: dict[str, int] = {}
     for path, nth in zip(partitions, (least + 1).tolist(), strict=True):
         if nth > 1:
             later[path] = max(nth, later.get(path, 0))
     return {PASSES_KEY: Written(declaration_digest=digest, partitions=later).text} if later else {}
+
+
+def _find_least(made: Integers, counts: Mask, starts: Integers) -> Integers:
+    """Return per group the least passes of the slices that count, or of all if none does."""
+    least = np.minimum.reduceat(np.where(counts, made, _NEVER), starts)
+    chosen: Integers = np.where(least == _NEVER, np.minimum.reduceat(made, starts), least)
+    return chosen
+
+
+def _only_takes_rest(candidates: CandidateSlices, spec: TableSpec, is_ordered: Mask) -> Mask:
+    """Return which slices nothing but the small files of a quiet partition has rewritten.
+
+    ``is_ordered``: per slice, its rows are ordered as declared.
+    """
+    limits = SizeLimits.from_spec(spec.files or FileSizes())
+    if not limits.keeps_no_small:
+        return np.zeros(len(candidates), np.bool_)
+    fits: Mask = ~limits.find_small(candidates) & ~limits.find_large(candidates)
+    return fits & is_ordered
 
 
 def digest_declaration(spec: TableSpec, clustering: Clustering) -> str:

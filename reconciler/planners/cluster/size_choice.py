@@ -46,7 +46,9 @@ def is_worth_for_sizes(need: ClusteringInput, groups: SliceGroups, outputs: Inte
         size = need.sizes.fixed + groups.sum_values(need.row_bytes) / outputs
         has_small = groups.sum_values(need.triggers.is_small.astype(np.int64)) > 0
         worth |= has_small & (size >= need.limits.small)
-    return worth & need.passes.needs_pass(groups)
+    # a file that takes the rest has made no pass: it must not let the others make one too many
+    needs_pass = ~need.passes.is_done & ~need.triggers.takes_rest
+    return worth & (groups.sum_values(needs_pass.astype(np.int64)) > 0)
 
 
 def is_settled_throughout(need: ClusteringInput, groups: SliceGroups) -> Mask:
