@@ -138,9 +138,10 @@ def estimate_amplification(rule: AssignmentRule, rows: int, *, appends: bool = F
         gained = np.rint(filled.takes * record.per_row).astype(np.int64)
         np.add.at(gained, filled.moves_to[moves], data[moves])
         gained[moves] -= data[moves]
-        size = size + gained
+        size, is_written = size + gained, (filled.takes > 0) | (filled.moves_to >= 0)
+        is_written[filled.moves_to[moves]] = True
         made = record.fixed + np.rint(new * record.per_row).astype(np.int64)
-        written += int(size[gained != 0].sum() + made.sum())
+        written += int(size[is_written].sum() + made.sum())
         size = np.concatenate([size, made])
         size = size[size < rule.sizes.small]
     return round(written / (inserts * batch), 2)

@@ -232,17 +232,26 @@ def test_small_batches_are_written_as_often_as_the_cube_root_of_their_number(kib
     assert 1.0 == estimate_amplification(TIERED, rows, appends=True)
 
 
-def test_amplification_is_that_of_inserts_one_after_the_other():
-    rows, files, written, made = 40_000, {}, 0, 0
-    for _ in range(63):
+FEW_ROWS = SteadyRule(
+    sizes=FileSizeLimits(target=20_000, small=16_000),
+    record_size=RecordSize(fixed=500, per_row=1000.0, because=""),
+    tiers=FileTiers(free_bytes=0),
+)
+
+
+@pytest.mark.parametrize(("rule", "rows", "inserts"), [(TIERED, 40_000, 63), (FEW_ROWS, 1, 40)])
+def test_amplification_is_that_of_inserts_one_after_the_other(rule, rows, inserts):
+    """Also if a file has as many rows as before, but others."""
+    files, written, made = {}, 0, 0
+    for _ in range(inserts):
         groups = make_groups({"p": files} if files else {})
         workload = make_insert_workload({"p": rows})
-        found = assign_rows(groups, workload, CopyOnWrite(), TIERED)
+        found = assign_rows(groups, workload, CopyOnWrite(), rule)
         ids = groups.file_id.to_pylist()
         for at, size in zip(found.group.tolist(), found.expected_size.tolist(), strict=True):
             made += at < 0
             files[ids[at] if at >= 0 else f"f{made:03}"] = size
         written += int(found.expected_size.sum())
 
-    expected = written / (63 * rows * 100)
-    assert estimate_amplification(TIERED, rows) == pytest.approx(expected, abs=0.05)
+    expected = written / (inserts * rows * rule.record_size.per_row)
+    assert estimate_amplification(rule, rows) == pytest.approx(expected, abs=0.05)
