@@ -214,9 +214,11 @@ class ListingMemory:
         are_final = np.bincount(files.partition[final], minlength=len(files.partitions)) == total
         codes = {path: code for code, path in enumerate(files.partitions)}
         counts, finals = total.tolist(), are_final.tolist()
+        root = self._visits[""][0]
         for path, (state, below) in self._visits.items():
             code = codes.get(path, -1) if path in scan.file_counts else -1
-            if state and self.clock.is_settled(state) and (code < 0 or finals[code]):
+            is_near = state[:1] == root[:1]  # no link to another file system, nor a mount of one
+            if is_near and self.clock.is_settled(state) and (code < 0 or finals[code]):
                 has_strays = code >= 0 and scan.file_counts[path] > counts[code]
                 is_marked = path in scan.marked
                 yield path, state, below, is_marked, code, has_strays

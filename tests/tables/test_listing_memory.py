@@ -20,6 +20,7 @@ from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state import listing_memory
 from reconciler.state.listing_memory import ListingCache
 from reconciler.state.observe import observe
+from reconciler.storage import folder_states
 from reconciler.storage.cache_folder import CacheFolder
 from reconciler.storage.folder_states import ClockReading
 from reconciler.storage.local import LocalStorage
@@ -260,6 +261,22 @@ def test_folders_that_have_just_changed_are_not_remembered(table, cache):
     plan_bytes(table, just_now)
 
     assert not list(cache.cache.folder.glob("*"))
+
+
+def test_folders_on_another_file_system_are_not_remembered(table, cache, listed, monkeypatch):
+    """Such as a link to a mounted object store, whose folders may have no such times."""
+    read, far = folder_states._read_state, min(path.name for path in table.glob("p*"))
+
+    def read_from_afar(storage, path):
+        device, *rest = read(storage, path)
+        return (device + (path == far), *rest)
+
+    monkeypatch.setattr(folder_states, "_read_state", read_from_afar)
+    plan_bytes(table, cache)
+    listed.clear()
+    plan_bytes(table, cache)
+
+    assert [far] == listed
 
 
 def test_files_of_a_pending_write_are_not_remembered(table, cache, listed):
