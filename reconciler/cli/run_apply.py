@@ -122,6 +122,7 @@ def run_apply(plan: Plan, run: ApplyRun) -> ApplyResult:
                 origin=run.origin,
                 open_catalog=runtime.open_catalog,
             )
+            interruption.raise_if_interrupted()  # Python drops what a handler raises in a callback
             result = apply_plan(
                 admitted,
                 context,

@@ -144,6 +144,7 @@ def _write_here(spec: TableSpec, options: WriteOptions, source: LocalSource) -> 
         dedupes=options.dedupe,
         fills_missing=options.fill_missing,
     )
+    interruption.raise_if_interrupted()  # Python drops what a handler raises in a callback
     written = write_synced(
         spec,
         request,

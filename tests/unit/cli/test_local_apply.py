@@ -12,7 +12,13 @@ from types import SimpleNamespace
 import pytest
 
 import reconciler
-from reconciler.cli import apply_executors, executor_choice, run_apply, spark_start
+from reconciler.cli import (
+    apply_executors,
+    executor_choice,
+    interruption,
+    run_apply,
+    spark_start,
+)
 from reconciler.cli.environment import find_spark_options
 from reconciler.cli.options import Executor, SparkOptions, SparkSettings
 from reconciler.cli.spark import parse_spark_settings
@@ -80,6 +86,24 @@ def test_a_small_clustering_needs_no_java_and_is_sized_in_the_line(capsys):
     (table,) = json.loads(said.out)["tables"]
     assert ["cluster"] == [outcome["kind"] for outcome in table["outcomes"]]
     assert " to rewrite, below 256.0 MiB; --executor spark to use Spark\n" in said.err
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_termination_that_python_dropped_stops_an_apply_before_it_changes_a_table(
+    orders, monkeypatch
+):
+    def open_late(*arguments, **options):
+        interruption.record_termination(143)
+        return apply_executors.open_executors(*arguments, **options)
+
+    monkeypatch.setattr(run_apply, "open_executors", open_late)
+    before = Tree.from_folder(orders)
+    with pytest.raises(SystemExit) as ended:
+        apply()
+    interruption.reset()
+
+    assert 143 == ended.value.code
+    assert before == Tree.from_folder(orders)
 
 
 @pytest.mark.usefixtures("orders")
