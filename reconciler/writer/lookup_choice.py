@@ -38,7 +38,7 @@ def choose_way(job: WriteJob, rows: int) -> LookupChoice:
         return _NEEDS_INDEX
     has_base = job.groups.is_live & (job.groups.base >= 0)
     sizes = job.groups.base[np.flatnonzero(has_base)].tolist()
-    return choose_lookup(rows, sizes, job.index.bytes, len(job.index.slices))
+    return choose_lookup(rows, sizes, len(job.index.slices))
 
 
 def make_lookup(choice: LookupChoice | None, total: WriteCounts) -> KeyLookup | None:

@@ -9,6 +9,7 @@ measured on files of real Hudi; only their ratios decide.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -20,9 +21,9 @@ _FILTER_KEY: Final = 0.55e-6
 #: seconds for a row of a column of keys, and for a key looked up among them
 _ROW: Final = 0.07e-6
 _KEY: Final = 0.3e-6
-#: seconds for a block of a record index, its bytes, and seconds for a key of the write
-_BLOCK: Final = 3e-3
-_BLOCK_BYTES: Final = 64 * 1024
+#: seconds for a block of a record index, the rows of the table that it has, and seconds for a key
+_BLOCK: Final = 1.7e-3
+_BLOCK_ROWS: Final = 750
 _INDEX_KEY: Final = 2e-6
 #: bytes of a base file for each of its rows, where only its size is known
 _ROW_BYTES: Final = 100
@@ -87,11 +88,11 @@ def asks_filter(keys: int, rows: int, filter_bytes: int) -> bool:
     return by_filter < is_right * _read_seconds(keys, rows)
 
 
-def choose_lookup(keys: int, sizes: list[int], index_bytes: int, index_groups: int) -> LookupChoice:
+def choose_lookup(keys: int, sizes: Sequence[int], index_groups: int) -> LookupChoice:
     """Return where the keys of a table with a record index of all keys are looked up.
 
-    ``sizes``: bytes of the base files; ``index_bytes``, ``index_groups``: of the index. Keys are
-    taken to be anywhere: the more files they touch, the less an index can save.
+    ``sizes``: bytes of the base files; ``index_groups``: file groups of the index. Keys are taken
+    to be anywhere: the more files they touch, the less an index can save.
     """
     files = len(sizes)
     rows = sum(sizes) / _ROW_BYTES / max(files, 1)
@@ -101,7 +102,7 @@ def choose_lookup(keys: int, sizes: list[int], index_bytes: int, index_groups: i
         _FILTER_BYTE * _USUAL_FILTER + _FILTER_KEY * in_range, _read_seconds(in_range, rows)
     )
     saved = (files - touched) * (_FOOTER + other)
-    blocks = max(index_bytes / _BLOCK_BYTES, index_groups)
+    blocks = max(files * rows / _BLOCK_ROWS, index_groups)
     spent = min(keys, blocks) * _BLOCK + keys * _INDEX_KEY
     way = LookupWay.RECORD_INDEX if spent < saved else LookupWay.FILES
     because = (

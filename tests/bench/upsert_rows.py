@@ -21,6 +21,8 @@ from tests.bench.trip_files import HALF_A_YEAR_US, KEY, City
 
 ORDERING: Final = "changed"
 ROWS_A_FILE: Final = 250_000
+#: of all keys, so that their texts are in the order of their numbers, as texts of fixed length are
+FIRST_KEY: Final = 1_000_000_000
 #: so that several tasks can read the one file of changes
 _ROWS_A_GROUP: Final = 128 * 1024
 #: the columns whose sums are compared, and by what they become whole numbers
@@ -57,6 +59,7 @@ def table_files(folder: Path, rows: int) -> Path:
     for number, first in enumerate(range(0, rows, ROWS_A_FILE)):
         count = min(ROWS_A_FILE, rows - first)
         trips = city.trips(first, count, HALF_A_YEAR_US // rows)
+        trips = _set_keys(trips, np.arange(first, first + count))
         trips = trips.append_column(ORDERING, pa.array(np.zeros(count, np.int64)))
         pq.write_table(trips, half / f"part-{number:05d}.parquet", compression="snappy")
     half.rename(folder)
@@ -68,7 +71,7 @@ def batch_file(file: Path, batch: Batch, table_rows: int) -> Path:
     if not file.is_file():
         keys = np.random.default_rng(7).choice(batch.among, batch.rows, replace=False)
         trips = City().trips(table_rows, batch.rows, HALF_A_YEAR_US // table_rows)
-        trips = trips.set_column(trips.schema.get_field_index(KEY), KEY, pa.array(keys))
+        trips = _set_keys(trips, keys)
         trips = trips.append_column(ORDERING, pa.array(np.ones(batch.rows, np.int64)))
         pq.write_table(trips, file, compression="snappy", row_group_size=_ROWS_A_GROUP)
     return file
@@ -84,6 +87,11 @@ def expected_sums(folder: Path, file: Path) -> list[int]:
         stays = pc.invert(pc.is_in(rows[KEY], value_set=pa.array(keys)))
         total = total + _sums(rows.filter(stays))
     return [int(value) for value in total]
+
+
+def _set_keys(trips: pa.Table, keys: NDArray[np.int64]) -> pa.Table:
+    at = trips.schema.get_field_index(KEY)
+    return trips.set_column(at, KEY, pa.array(keys + FIRST_KEY))
 
 
 def _sums(rows: pa.Table) -> NDArray[np.int64]:

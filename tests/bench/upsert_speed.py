@@ -5,12 +5,13 @@ python -m tests.bench.upsert_speed --quick        500 000 rows, one turn
 
 All have the same trips, unpartitioned (a join by key needs no help then), in files of 250 000 rows
 sorted by key, loaded once by each system itself; ours are tables that Hudi has made with its
-defaults or with its record index, in Snappy as the others. Each merges the same Parquet file by
-key, where a greater ``changed`` wins. Copy-on-write tables are compared with copy-on-write tables,
-and log files with deletion vectors and delete files. Peers and ours on Spark are fresh processes
-with two cores and a session that has run something; its start does not count. Ours without a
-variant is the whole command ``reconciler write``, from its start to its end, without Java.
-Afterwards each system reads its table, and sums of columns have to be right.
+defaults or with its record index, in Snappy as the others. The texts of keys have one length, and
+so the order of their numbers. Each merges the same Parquet file by key, where a greater ``changed``
+wins. Copy-on-write tables are compared with copy-on-write tables, and log files with deletion
+vectors and delete files. Peers and ours on Spark are fresh processes with two cores and a session
+that has run something; its start does not count. Ours without a variant is the whole command
+``reconciler write``, from its start to its end, without Java. Afterwards each system reads its
+table, and sums of columns have to be right.
 """
 
 from __future__ import annotations

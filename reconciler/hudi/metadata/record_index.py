@@ -81,11 +81,6 @@ class RecordIndex:
     data_timeline: Timeline
     slices: tuple[MetadataSlice, ...]
 
-    @property
-    def bytes(self) -> int:
-        """The bytes of its base files."""
-        return sum(one.base[1] for one in self.slices if one.base is not None)
-
     def find_groups(self, keys: Any) -> Integers:
         """Return the file group of each key of a string array without nulls."""
         return find_record_groups(keys, len(self.slices))

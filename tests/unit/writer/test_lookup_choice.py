@@ -17,7 +17,7 @@ from reconciler.writer.row_counts import WriteCounts
 
 def job(*, files, has_index=True, fields=(), partitions=("",), kind=None):
     """Stand for the job of a write into a table of so many files of 24 MiB."""
-    index = SimpleNamespace(bytes=files * 10 * 2**20, slices=range(10)) if has_index else None
+    index = SimpleNamespace(slices=range(10)) if has_index else None
     groups = SimpleNamespace(
         partitions=partitions, is_live=np.ones(files, np.bool_), base=np.full(files, 24 * 2**20)
     )
