@@ -40,7 +40,7 @@ from tests.bench.write_rows import History, history_files
 from tests.bench.write_tables import SUMMED, Sums, expected_sums, newest_base_files
 
 NAMES = {"ours": OURS, "hudi": HUDI}
-UPSERTS, COMPACTION = "ten upserts into log files", "compaction"
+UPSERTS, COMPACTION = "upserts into log files", "compaction"
 
 
 class Side(Peer):
