@@ -6,8 +6,9 @@ python -m tests.bench inserts upserts     some jobs
 python -m tests.bench --list              the names of the jobs
 
 A job's figures are saved when it ends, in ``.bench/figures``: a run that was stopped goes on with
-the jobs that are missing, and ``--fresh`` measures all of them again. Peers come from their
-registries: Delta and Iceberg by Spark's packages, Hudi by Ivy.
+the jobs that are missing, and ``--fresh`` measures all of them again. Those at full size are also
+in ``tests/bench/results``, from which the page is written: it keeps jobs of earlier runs. Peers
+come from their registries: Delta and Iceberg by Spark's packages, Hudi by Ivy.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from tests.bench.ratio_table import print_table
 from tests.bench.saved_results import JobResult, load_result, save_result
 
 PAGE = ROOT / "docs" / "performance.md"
+#: what the page shows, a file a job
+RESULTS = Path(__file__).with_name("results")
 
 
 def run_job(job: Job, run: Run, machine: Machine) -> JobResult:
@@ -70,6 +73,8 @@ def saved_or_run(job: Job, arguments: argparse.Namespace, machine: Machine) -> J
         job, Run(turns=turns, is_quick=arguments.quick, folder=arguments.keep), machine
     )
     save_result(results, result)
+    if not arguments.quick:
+        save_result(RESULTS, result)
     return result
 
 
@@ -79,11 +84,10 @@ def result_folder(arguments: argparse.Namespace) -> Path:
     return folder
 
 
-def write_page(jobs: Sequence[Job], arguments: argparse.Namespace) -> None:
-    """Write the page from all saved results, those of earlier runs too."""
-    found = [load_result(result_folder(arguments), job.name) for job in jobs]
-    PAGE.write_text(render_page(jobs, [result for result in found if result is not None]))
-    print(f"wrote {PAGE}")
+def make_page(jobs: Sequence[Job]) -> str:
+    """Return the page of all results at full size, those of earlier runs too."""
+    found = [load_result(RESULTS, job.name) for job in jobs]
+    return render_page(jobs, [result for result in found if result is not None])
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -126,7 +130,8 @@ def main() -> int:
         for line in filter(None, [result.failure, *result.log.notes]):
             print(f"{result.job}: {line}")
     if not arguments.quick:
-        write_page(known, arguments)
+        PAGE.write_text(make_page(known))
+        print(f"wrote {PAGE}")
     return int(not is_met or any(result.failure for _, result in results))
 
 

@@ -60,7 +60,7 @@ def render_page(jobs: Sequence[Job], results: Sequence[JobResult]) -> str:
     sections = [
         _INTRODUCTION,
         _render_conditions([result for _, result in measured]),
-        _render_ratios(measured),
+        *([_render_ratios(measured)] if measured else []),
         *(_render_job(job, result) for job, result in measured),
     ]
     absent = [job for job in jobs if job.name not in found]

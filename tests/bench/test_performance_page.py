@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.__main__ import PAGE as WRITTEN_PAGE
+from tests.bench.__main__ import make_page
 from tests.bench.figures import BEST_PEER, CPU, FILES, WALL, Baseline, Figure, Goal
-from tests.bench.jobs import Job, Run, RunLog
+from tests.bench.jobs import MODULES, Job, Run, RunLog, load_job
 from tests.bench.machine import Machine
 from tests.bench.performance_page import render_page
 from tests.bench.ratio_table import print_table
@@ -108,3 +110,10 @@ def test_a_goal_whose_baseline_failed_is_not_said_to_be_met():
     page = render_page([replace(WRITES, goals=lambda _: GOALS[:1])], [alone])
 
     assert "| at most 0.5 times the best peer | **not measured** |" in page
+
+
+def test_the_page_is_made_of_the_saved_results():
+    """Nobody writes a figure by hand; ``python -m tests.bench JOB`` changes both."""
+    jobs = [load_job(name) for name in MODULES]
+
+    assert WRITTEN_PAGE.read_text() == make_page(jobs)
