@@ -73,8 +73,6 @@ def saved_or_run(job: Job, arguments: argparse.Namespace, machine: Machine) -> J
         job, Run(turns=turns, is_quick=arguments.quick, folder=arguments.keep), machine
     )
     save_result(results, result)
-    if not arguments.quick:
-        save_result(RESULTS, result)
     return result
 
 
@@ -130,6 +128,9 @@ def main() -> int:
         for line in filter(None, [result.failure, *result.log.notes]):
             print(f"{result.job}: {line}")
     if not arguments.quick:
+        for _, result in results:
+            if result.failure is None:  # the page keeps the figures of an earlier run
+                save_result(RESULTS, result)
         PAGE.write_text(make_page(known))
         print(f"wrote {PAGE}")
     return int(not is_met or any(result.failure for _, result in results))
