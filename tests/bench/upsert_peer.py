@@ -128,7 +128,8 @@ class Ours:
         self.spark = spark
 
     def load(self, rows: DataFrame, table: Path) -> None:
-        raise NotImplementedError("Hudi makes the table")
+        del rows, table
+        raise SystemExit("real Hudi makes our tables")
 
     def upsert(self, batch: Path, table: Path) -> None:
         (spec,) = reconciler.load_specs(declare(table))
