@@ -107,17 +107,25 @@ def from_document(kind: Callable[..., T], document: Mapping[str, Any], **others:
 def _decode_value(kind: Any, value: Any) -> Any:
     if kind is Any or type(value) is kind:
         return value
-    if get_origin(kind) in (Union, types.UnionType):
-        return None if value is None else _decode_value(get_args(kind)[0], value)
-    if get_origin(kind) is tuple:
-        return tuple(_decode_value(get_args(kind)[0], inner) for inner in value)
-    if isinstance(kind, type) and is_dataclass(kind):
+    origin, first, has_fields = _split_kind(kind)
+    if origin in (Union, types.UnionType):
+        return None if value is None else _decode_value(first, value)
+    if origin is tuple:
+        return tuple(_decode_value(first, inner) for inner in value)
+    if has_fields:
         return from_document(kind, value)
     if isinstance(kind, type):
         allowed = (int, float) if kind is float else kind
         if not isinstance(value, allowed):
             raise TypeError(f"expected {kind.__name__}, got {value!r}")
     return value
+
+
+@cache
+def _split_kind(kind: Any) -> tuple[Any, Any, bool]:
+    """Return the origin of a type, its first argument, and whether it is a dataclass."""
+    first = next(iter(get_args(kind)), None)
+    return get_origin(kind), first, isinstance(kind, type) and is_dataclass(kind)
 
 
 @cache

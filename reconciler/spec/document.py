@@ -134,15 +134,20 @@ def spec_to_document(spec: TableSpec) -> dict[str, Any]:
 def _encode_fields(block: Any, *hidden: str) -> dict[str, Any]:
     """Return the declared fields of a block by their names in spec files."""
     encoded_fields = {}
-    for name in (field.name for field in fields(block) if field.name not in hidden):
-        value = getattr(block, name)
-        encoded = None if value is None else _FORMATS.get(name, _encode_value)(value)
+    for name, key in _field_names(block.__class__):
+        if (value := getattr(block, name)) is None or name in hidden:
+            continue
+        encoded = _FORMATS.get(name, _encode_value)(value)
         if encoded is not None and (encoded or name not in _OPTIONAL):
-            encoded_fields[_field_name(name)] = encoded
+            encoded_fields[key] = encoded
     return encoded_fields
 
 
 def _encode_value(value: Any) -> Any:
+    return value if isinstance(value, str | int | float) else _encode_parts(value)
+
+
+def _encode_parts(value: Any) -> Any:
     match value:
         case tuple():
             return [_encode_value(item) for item in value]
@@ -165,7 +170,13 @@ def _leaves_existing_files(value: Any) -> bool:
     return isinstance(value, FileSizes) and value.when is None
 
 
-def _field_name(attribute: str) -> str:
+@cache
+def _field_names(kind: Any) -> tuple[tuple[str, str], ...]:
+    """Return the attributes of a block, each with its name in spec files."""
+    return tuple((field.name, _spell_field(field.name)) for field in fields(kind))
+
+
+def _spell_field(attribute: str) -> str:
     first, *others = attribute.split("_")
     return first + "".join(map(str.capitalize, others))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from reconciler.errors import Problems
@@ -25,7 +25,7 @@ class Block:
         node = self.node.get(name)
         if name not in self.data or not isinstance(node, MappingNode):
             return None
-        return replace(self, data=self.data[name], node=node, path=f"{self.path}.{name}")
+        return self._enter(self.data[name], node, f"{self.path}.{name}")
 
     def list_blocks(self, name: str) -> list[Block]:
         """Return the blocks of a list; none if one of them is invalid."""
@@ -34,10 +34,13 @@ class Block:
         if len(items) != len(data):
             return []
         return [
-            replace(self, data=inner, node=item, path=f"{self.path}.{name}[{nth}]")
+            self._enter(inner, item, f"{self.path}.{name}[{nth}]")
             for nth, (inner, item) in enumerate(zip(data, items, strict=True))
             if isinstance(item, MappingNode)
         ]
+
+    def _enter(self, data: Mapping[str, Any], node: MappingNode, path: str) -> Block:
+        return Block(self.problems, data, node, path, self.is_partial)
 
     def error(self, field: str, message: str, hint: str) -> None:
         """Report an error of a field, where it is declared."""

@@ -37,9 +37,12 @@ UNIT_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
 
 
 def _find_condition_problem(text: str) -> str | None:
-    from reconciler.index.predicates.where_rules import (  # noqa: PLC0415 (few specs have queries)
-        find_where_problem,
-    )
+    # few specs have queries, and few queries more than plain comparisons
+    from reconciler.index.predicates import plain_comparisons  # noqa: PLC0415
+
+    if plain_comparisons.has_plain_comparisons(text):
+        return None
+    from reconciler.index.predicates.where_rules import find_where_problem  # noqa: PLC0415
 
     return find_where_problem(text)
 

@@ -19,6 +19,7 @@ _INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,39})")
 _FLOAT: Final = re.compile(
     r"[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+"
 )
+_PLAIN_KEY: Final = re.compile(r"[\w.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def join_path(path: str, key: str) -> str:
     >>> join_path("spec", "path"), join_path("", "a b")
     ('spec.path', "'a b'")
     """
-    name = key if re.fullmatch(r"[\w.-]+", key) else quote_value(key)
+    name = key if _PLAIN_KEY.fullmatch(key) else quote_value(key)
     return f"{path}.{name}" if path else name
 
 

@@ -145,7 +145,7 @@ class _Composer:
     expanded_nodes: int = 0
 
     def compose_node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Node:
-        at = self._position(event)
+        at = _locate_event(event, self.file)
         if isinstance(event, yaml.AliasEvent):
             return self._resolve_alias(event, at)
         self._count_nodes(1, at)
@@ -157,12 +157,15 @@ class _Composer:
             self._set_anchor(event.anchor, composed, 1)
             return composed
         assert isinstance(event, yaml.CollectionStartEvent)
-        return self._compose_collection(event, events, depth)
+        return self._compose_collection(event, at, events, depth)
 
     def _compose_collection(
-        self, event: yaml.CollectionStartEvent, events: Iterator[yaml.Event], depth: int
+        self,
+        event: yaml.CollectionStartEvent,
+        at: SourcePosition,
+        events: Iterator[yaml.Event],
+        depth: int,
     ) -> Node:
-        at = self._position(event)
         self._check_tag(event.tag, at)
         if event.anchor is not None:
             self.anchors[event.anchor] = None
@@ -194,7 +197,7 @@ class _Composer:
     def _compose_key(
         self, event: yaml.Event, events: Iterator[yaml.Event], depth: int
     ) -> tuple[SourcePosition, str]:
-        at = self._position(event)
+        at = _locate_event(event, self.file)
         if (
             isinstance(event, yaml.ScalarEvent)
             and event.anchor is None
@@ -238,9 +241,6 @@ class _Composer:
         if self.expanded_nodes > MAX_NODES:
             message = f"the document expands to more than {MAX_NODES} values"
             raise _RefusedError(position, message, "check for aliases nested in aliases")
-
-    def _position(self, event: yaml.Event) -> SourcePosition:
-        return _locate_event(event, self.file)
 
 
 def _locate_event(event: yaml.Event, file: str) -> SourcePosition:

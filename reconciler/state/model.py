@@ -367,6 +367,8 @@ class TableState:
 
     def with_savepoints(self, savepoints: tuple[Savepoint, ...]) -> Self:
         """Return the state with other savepoints. The files are the same, so it keeps its view."""
+        if savepoints == self.savepoints:
+            return self
         changed = replace(self, savepoints=savepoints)
         changed.__dict__["view"] = self.view
         return changed

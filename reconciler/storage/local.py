@@ -66,11 +66,13 @@ class LocalStorage:
             entries: list[StorageEntry] = []
             with os.scandir(full) as items:
                 for item in items:
-                    with contextlib.suppress(FileNotFoundError):  # deleted since the listing
-                        if not is_hidden(item.name):
-                            entries.append(
-                                build_entry(item.name, item.path, item.stat(follow_symlinks=False))
-                            )
+                    if is_hidden(name := item.name):
+                        continue
+                    try:
+                        status = item.stat(follow_symlinks=False)
+                    except FileNotFoundError:
+                        continue  # deleted since the listing
+                    entries.append(build_entry(name, item.path, status))
         return sorted(entries, key=lambda entry: entry.name)
 
     def walk(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:

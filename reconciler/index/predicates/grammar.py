@@ -72,6 +72,7 @@ _RULES: Final = {
     "named": "boolean (AS? (NAME | GROUP))?",
     "list": "boolean (',' boolean)*",
 }
+_NOWHERE: Final[frozenset[int]] = frozenset()
 _RULE_TOKENS: Final = re.compile(r"'[^']+'|\w+|[()|*+?]")
 
 
@@ -167,7 +168,9 @@ class _Matcher:
                 return ends
             case "one":
                 parts = [part for part in node.parts if self._may_begin(part, at)]
-                return frozenset().union(*(self.find_ends(part, at) for part in parts))
+                if len(parts) == 1:
+                    return self.find_ends(parts[0], at)
+                return _NOWHERE.union(*[self.find_ends(part, at) for part in parts])
             case sign:
                 return self._repeat(node.parts[0], at, sign)
 
@@ -180,11 +183,14 @@ class _Matcher:
         return False
 
     def _extend(self, part: _Node, starts: frozenset[int]) -> frozenset[int]:
-        return frozenset().union(*(self.find_ends(part, start) for start in starts))
+        if len(starts) == 1:  # as nearly always
+            (start,) = starts
+            return self.find_ends(part, start)
+        return _NOWHERE.union(*[self.find_ends(part, start) for start in starts])
 
     def _repeat(self, part: _Node, at: int, sign: str) -> frozenset[int]:
-        first = self.find_ends(part, at)
-        ends, new = first, first if sign != "?" else frozenset[int]()
+        first = self.find_ends(part, at) if self._may_begin(part, at) else _NOWHERE
+        ends, new = first, first if sign != "?" else _NOWHERE
         while new:
             new = self._extend(part, new) - ends
             ends |= new
@@ -199,7 +205,7 @@ class _Matcher:
         if word == "QUERY" and "'('" in words and self.words[at + 1] & _QUERY_WORDS:
             return frozenset({self.pairs[at] + 1})
         self.farthest = max(self.farthest, at)
-        return frozenset()
+        return _NOWHERE
 
 
 @cache
