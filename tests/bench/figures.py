@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.bench.meter import Cost
-from tests.bench.versions import OURS, SPARK
+from tests.bench.versions import FLOORS, OURS
 
 WALL: Final = "wall s"
 CPU: Final = "CPU s"
@@ -125,8 +125,8 @@ def is_ours(system: str) -> bool:
 
 
 def is_peer(system: str) -> bool:
-    """Return whether a system does the same work; Spark alone, the floor, does less."""
-    return not is_ours(system) and system.split(",", 1)[0] != SPARK
+    """Return whether a system does the same work; a floor does less."""
+    return not is_ours(system) and system.split(",", 1)[0] not in FLOORS
 
 
 def cost_measures(what: str, cost: Cost) -> list[Measure]:

@@ -35,7 +35,7 @@ from tests.bench.make_table import Shape, make_table
 from tests.bench.many_tables import make_tables
 from tests.bench.plan_speed import KEEP, hudi_plan
 from tests.bench.process_cost import measure_command
-from tests.bench.versions import HUDI, OURS
+from tests.bench.versions import HUDI, LOOP, OURS
 from tests.bench.wording import format_value
 
 SECOND, HELP = "second plan of them", "--help"
@@ -146,6 +146,11 @@ class Planning:
             *self._run(HELP, "--help"),
         ]
 
+    def measure_loop(self) -> Iterable[Measure]:
+        """List the same files without planning anything."""
+        loop = str(Path(__file__).with_name("listing_loop.py"))
+        return self._measure(self.sizes.first, [sys.executable, "-I", loop, str(self.table)])
+
     def _run(self, what: str, *arguments: str) -> list[Measure]:
         return self._measure(what, [str(PROGRAM), *arguments])
 
@@ -181,7 +186,7 @@ def write_specs(folder: Path, many: int) -> Path:
 
 def measure(run: Run) -> list[Figure]:
     planning = Planning(run)
-    ours = take_turns(run, {OURS: planning.measure_ours})
+    ours = take_turns(run, {OURS: planning.measure_ours, LOOP: planning.measure_loop})
     run.begin_turn(run.turns - 1, f"{HUDI}, all turns in one JVM")
     return [*ours, *planning.measure_hudi(run.turns)]
 
@@ -204,7 +209,9 @@ JOB = Job(
     does="""\
 A clean of a table of 1 000 000 files in 10 000 partitions on a local disk is planned, and planned
 again when nothing has changed. Ours is `reconciler plan` from its start to its end; Hudi schedules
-the clean of the same files in a JVM that has done it before, and Spark's start does not count. Then
+the clean of the same files in a JVM that has done it before, and Spark's start does not count. A
+bare loop in Python that lists the folders and asks the system for the size of every file plans
+nothing: it says how much of the work is the system's, which differs between machines. Then
 500 small tables of all kinds are planned, by the API in one process and by the command, which also
 prints what it found; 500 specs of thirty lines are checked; and `reconciler --help` is printed.""",
     measure=measure,

@@ -20,3 +20,7 @@ HUDI: Final = f"Hudi {HUDI_VERSION}"
 DELTA: Final = f"Delta {DELTA_VERSION}"
 ICEBERG: Final = f"Iceberg {ICEBERG_VERSION}"
 SPARK: Final = "Spark alone"
+#: a loop in Python that lists folders and asks the system for the size of every file
+LOOP: Final = "a bare loop"
+#: what does a part of the work only: what nobody can be faster than, and no peer
+FLOORS: Final = frozenset({SPARK, LOOP})
