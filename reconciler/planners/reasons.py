@@ -30,12 +30,14 @@ class RowReasons:
         rows = np.flatnonzero(where & (self.codes < 0))
         if not len(rows):
             return
+        if isinstance(sentence, str):
+            self.codes[rows] = len(self.texts)
+            self.texts.append(sentence)
+            return
         keys = np.broadcast_to(key, len(self.codes))[rows]
         values, which = find_distinct(keys)
         self.codes[rows] = len(self.texts) + which.astype(np.int32)
-        self.texts += [
-            sentence if isinstance(sentence, str) else sentence(int(value)) for value in values
-        ]
+        self.texts += [sentence(int(value)) for value in values]
 
     def build_column(self, rows: Integers) -> Any:
         """Return the sentences of some rows as a dictionary array; every row must have one."""

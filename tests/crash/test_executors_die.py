@@ -34,10 +34,10 @@ TABLES = {
 ONCE = [
     Orders(at=1),
     Orders(at=3, when="after", how="exit"),
-    Orders(at=5, when="after"),
-    Orders(at=2, how="executor"),
     Orders(at=4, when="after", how="executor"),
 ]
+#: what combines them otherwise
+OTHERS = [Orders(at=5, when="after"), Orders(at=2, how="executor")]
 ALWAYS = [
     Orders(at=1, always=True),
     Orders(at=3, when="after", how="exit", always=True),
@@ -124,7 +124,12 @@ def assert_half_way(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("orders", "it"), take_turns(ONCE, TABLES), indirect=["it"], ids=str)
+@pytest.mark.parametrize(
+    ("orders", "it"),
+    [*take_turns(ONCE, TABLES), *(long(orders, it) for orders in OTHERS for it in TABLES)],
+    indirect=["it"],
+    ids=str,
+)
 def test_a_task_that_dies_once_is_tried_again_and_all_is_counted(cluster, it, orders):
     expected = due(it)
     cluster.order(it.table, orders)

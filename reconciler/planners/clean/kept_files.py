@@ -14,6 +14,7 @@ from reconciler.planners.clean.expired_slices import ExpiredSlices
 from reconciler.planners.file_columns import name_columns
 from reconciler.planners.protection import Protection
 from reconciler.planners.reasons import RowReasons, Sentence
+from reconciler.plans.columns import build_dictionary
 from reconciler.plans.model import KEEP_RULES, KeptFiles
 from reconciler.spec.model import Retention
 
@@ -30,15 +31,17 @@ def list_kept_files(
 ) -> KeptFiles:
     """Return the rows of ``is_kept`` with the first rule of KEEP_RULES that applies to each."""
     rows = np.flatnonzero(is_kept)
+    columns = name_columns(view.files, rows)
+    if not len(rows):  # as in most tables
+        nothing = np.zeros(0, np.int32)
+        because = build_dictionary(nothing, [])
+        return KeptFiles(**columns, rule=nothing.astype(np.int8), because=because)
     slices = view.row_slice[rows]
     if view.row_slice_1x is not None:
         slices = np.where(expired.is_removed[slices], view.row_slice_1x[rows], slices)
-    rules, because = _assign_reasons(retention, view, protection, expired)
-    return KeptFiles(
-        **name_columns(view.files, rows),
-        rule=rules[slices],
-        because=because.build_column(slices.astype(np.int64)),
-    )
+    rules, reasons = _assign_reasons(retention, view, protection, expired)
+    because = reasons.build_column(slices.astype(np.int64))
+    return KeptFiles(**columns, rule=rules[slices], because=because)
 
 
 def explain_held_boundary(holder: Instant, boundary: str | None) -> str:
