@@ -47,7 +47,8 @@ _READING: Final = """\
   workers. Memory is theirs together at the peak, with shared pages counted once.
 - *ratio* is our value divided by that of the best peer, or of what the goal names. *worst* is our
   greatest turn divided by the least turn of the other.
-- Spark alone is a floor and no peer: it keeps no timeline, index, statistics or meta columns.
+- Spark alone and a bare loop are floors and no peers: the one keeps no timeline, index, statistics
+  or meta columns, and the other plans nothing.
 - Systems take turns, and all have two cores. Unless a job says otherwise, every turn is a fresh
   process, and where Spark is used its start does not count.
 """
