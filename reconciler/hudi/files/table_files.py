@@ -31,6 +31,7 @@ from reconciler.arrays import (
 )
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.files.names import make_file_path
+from reconciler.hudi.files.uniform_names import split_uniform_names
 
 _MAX_BYTES = np.iinfo(np.int32).max
 #: files of which the keys are made at once
@@ -235,19 +236,14 @@ def _parse_names(
     name: Any, base_extension: str
 ) -> tuple[Integers, Any, Any, NDArray[np.int8], Codes]:
     """Return the rows that are data files, their file ids, instants, kinds and log versions."""
+    if (uniform := split_uniform_names(name, base_extension)) is not None:
+        return _make_bases(np.arange(len(name)), *uniform)
     is_log = to_numpy(pc.starts_with(name, "."))
     bases, base_parts = _match_names(
         name, np.flatnonzero(~is_log), _BASE + re.escape(base_extension) + "$"
     )
     if not is_log.any():
-        count = len(bases)
-        return (
-            bases,
-            base_parts.field("id"),
-            base_parts.field("instant"),
-            np.zeros(count, np.int8),
-            np.zeros(count, np.int32),
-        )
+        return _make_bases(bases, base_parts.field("id"), base_parts.field("instant"))
     logs, log_parts = _match_names(name, np.flatnonzero(is_log), _LOG)
     is_cdc = to_numpy(pc.binary_length(log_parts.field("cdc"))) > 0
     kind = np.zeros(len(bases) + len(logs), np.int8)
@@ -260,6 +256,12 @@ def _parse_names(
     ids = pa.concat_arrays([base_parts.field("id"), log_parts.field("id")])
     stamps = pa.concat_arrays([base_parts.field("instant"), log_parts.field("instant")])
     return rows[order], ids.take(both), stamps.take(both), kind[order], version[order]
+
+
+def _make_bases(
+    rows: Integers, ids: Any, instants: Any
+) -> tuple[Integers, Any, Any, NDArray[np.int8], Codes]:
+    return rows, ids, instants, np.zeros(len(rows), np.int8), np.zeros(len(rows), np.int32)
 
 
 def make_present_keys(files: TableFiles) -> Any:
