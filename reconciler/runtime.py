@@ -117,13 +117,27 @@ def open_listing_cache(folder: Path) -> ListingCache | None:
     from reconciler.storage.folder_states import ClockReading  # noqa: PLC0415
 
     try:
-        mounts = Path("/proc/self/mountinfo").read_text("utf-8", errors="surrogateescape")
+        mounts = _read_mounts()
         offset = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         boot = _boot_id()
     except (OSError, AttributeError):  # not on Linux
         return None
     clock = ClockReading(boot=boot, now_ns=time.time_ns(), offset_ns=offset, mounts=mounts)
     return ListingCache(cache=CacheFolder(folder / "listings"), clock=clock)
+
+
+def are_on_this_machine(locations: Iterable[str]) -> bool:
+    """Return whether all locations are on disks of this machine; False if that is not known."""
+    from reconciler.storage import file_systems  # noqa: PLC0415 (commands import us early)
+
+    try:
+        return file_systems.are_on_this_machine(locations, _read_mounts())
+    except OSError:  # not on Linux
+        return False
+
+
+def _read_mounts() -> str:
+    return Path("/proc/self/mountinfo").read_text("utf-8", errors="surrogateescape")
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from reconciler.adopt.table_search import TableSearch, find_tables
 from reconciler.cli.error_reports import report_crash
 from reconciler.cli.event_logs import read_event_logs
 from reconciler.cli.init_options import InitOptions
+from reconciler.cli.table_work import choose_parallelism
 from reconciler.cli.terminal import Level, log_message, show_progress
 from reconciler.errors import StorageError, UsageError
 from reconciler.event_logs.proposal import QueryProposal, propose_queries
@@ -51,7 +52,7 @@ def adopt_tables(options: InitOptions, paths: Sequence[str]) -> tuple[str | None
         raise UsageError(f"--timezone: {problem}")
     environment = _find_environment_file(options)
     open_location = _build_opener(environment)
-    with _start_workers(options.parallelism) as workers:
+    with _start_workers(options.parallelism or choose_parallelism(paths)) as workers:
         search = _search_tables(paths, options.depth, open_location, workers, environment)
         folder = _find_output_folder(search, options)
         adoption_options = replace(

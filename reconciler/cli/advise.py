@@ -11,7 +11,6 @@ import typer
 from reconciler.cli.environment import find_storage_options
 from reconciler.cli.event_logs import DEFAULT_LIMIT, HELP, LIMIT_HELP, read_event_logs
 from reconciler.cli.options import (
-    TABLES_AT_ONCE,
     Env,
     Format,
     Now,
@@ -64,7 +63,7 @@ class AdviseOptions:
     format: OutputFormat = Format.TEXT
     now: Now = None
     selectors: Selectors
-    parallelism: Parallelism = TABLES_AT_ONCE
+    parallelism: Parallelism = None
     env: Env = None
 
 

@@ -15,7 +15,7 @@ from reconciler import runtime
 from reconciler.cli.environment import find_spark_options
 from reconciler.cli.files import find_plan_file, read_plan
 from reconciler.cli.options import (
-    TABLES_AT_ONCE,
+    DEFAULT_PARALLELISM,
     Env,
     Executor,
     Format,
@@ -107,8 +107,8 @@ class ApplyOptions:
             "--parallelism",
             metavar="N",
             min=1,
-            help="Number of tables to apply in parallel (default: 1; with specs, "
-            f"{TABLES_AT_ONCE} while planning).",
+            help="Number of tables to apply in parallel (default: 1; with specs, while planning "
+            f"{DEFAULT_PARALLELISM}).",
         ),
     ] = None
     spark: SparkOptions
@@ -167,8 +167,7 @@ def _apply(options: ApplyOptions) -> int:
     if file is None:
         selected = select_specs(paths, options.selectors, env, guards=options.guards)
         spark = find_spark_options(env, paths, spark, [spec.path for spec in selected.tables])
-        at_once = options.parallelism or TABLES_AT_ONCE
-        plan = make_plan(selected, time or runtime.now(), parallelism=at_once)
+        plan = make_plan(selected, time or runtime.now(), parallelism=options.parallelism)
         if not _ask_approval(plan, auto_approve=options.auto_approve):
             return 0
         current: Sequence[TableSpec] | None = selected.tables

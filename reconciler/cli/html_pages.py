@@ -41,7 +41,7 @@ def make_plan_page(
     selected: SelectedTables,
     now: datetime,
     *,
-    parallelism: int,
+    parallelism: int | None,
     insert: NextInsert | None,
     environment: str | None,
     describe: Callable[[Any], str],
@@ -71,7 +71,7 @@ def make_plan_page(
 
 
 def make_status_page(
-    selected: SelectedTables, now: datetime, *, parallelism: int, environment: str | None
+    selected: SelectedTables, now: datetime, *, parallelism: int | None, environment: str | None
 ) -> tuple[tuple[TableStatus, ...], bytes]:
     """Read the selected tables, and return their status with its page, which lists no files."""
     from reconciler import runtime  # noqa: PLC0415
@@ -98,7 +98,7 @@ def write_report(
     now: datetime,
     folder: Path,
     *,
-    parallelism: int,
+    parallelism: int | None,
     environment: str | None,
 ) -> tuple[WrittenPage, ...]:
     """Write a page for each table as soon as it is read, and the first page last."""

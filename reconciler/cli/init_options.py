@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.event_logs import DEFAULT_LIMIT, HELP, LIMIT_HELP
-from reconciler.cli.options import TABLES_AT_ONCE
+from reconciler.cli.options import Parallelism
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +66,4 @@ class InitOptions:
             "it.",
         ),
     ] = None
-    parallelism: Annotated[
-        int,
-        typer.Option(
-            "--parallelism", metavar="N", min=1, help="Number of tables to read in parallel."
-        ),
-    ] = TABLES_AT_ONCE
+    parallelism: Parallelism = None

@@ -11,7 +11,7 @@ import typer
 
 from reconciler import runtime
 from reconciler.cli.error_reports import report_error
-from reconciler.cli.options import TABLES_AT_ONCE, Env, PolicyOptions, Selectors, Specs, command
+from reconciler.cli.options import Env, PolicyOptions, Selectors, Specs, command
 from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import Problem, SourcePosition, SpecError
 from reconciler.render import words
@@ -112,9 +112,7 @@ def _check_tables(chosen: SelectedTables, summary: str) -> int:
     from reconciler import api  # noqa: PLC0415 (slow to import)
     from reconciler.cli.table_work import work_on_tables  # noqa: PLC0415
 
-    statuses = work_on_tables(
-        api.status, chosen.tables, "reading", now=runtime.now(), parallelism=TABLES_AT_ONCE
-    )
+    statuses = work_on_tables(api.status, chosen.tables, "reading", now=runtime.now())
     warnings = list(_list_writer_warnings(chosen.tables, statuses))
     for warning in warnings:
         log_message(str(warning), level="warning")

@@ -97,11 +97,17 @@ Now = Annotated[
         help="Plan as of this time, such as 2026-01-31T04:00:00+00:00 (default: now).",
     ),
 ]
-#: reading mostly waits for the store; on a local disk the number makes no difference
+#: waiting for a distant store overlaps; on a local disk threads only take turns, which costs time
 TABLES_AT_ONCE: Final = 4
+DEFAULT_PARALLELISM: Final = f"{TABLES_AT_ONCE}, or 1 if all are on a local disk"
 Parallelism = Annotated[
-    int,
-    typer.Option("--parallelism", metavar="N", min=1, help="Number of tables to read in parallel."),
+    int | None,
+    typer.Option(
+        "--parallelism",
+        metavar="N",
+        min=1,
+        help=f"Number of tables to read in parallel (default: {DEFAULT_PARALLELISM}).",
+    ),
 ]
 Env = Annotated[
     str | None,

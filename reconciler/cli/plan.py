@@ -12,7 +12,6 @@ from reconciler import runtime
 from reconciler.cli.environment import find_environment_name
 from reconciler.cli.files import check_output_file, replace_file, replace_file_by
 from reconciler.cli.options import (
-    TABLES_AT_ONCE,
     Env,
     Full,
     Now,
@@ -67,7 +66,7 @@ class PlanOptions:
     ] = False
     selectors: Selectors
     guards: PolicyOptions
-    parallelism: Parallelism = TABLES_AT_ONCE
+    parallelism: Parallelism = None
     env: Env = None
     webhook: Webhook = None
     stats: Stats = False
@@ -156,7 +155,7 @@ def make_plan(
     selected: SelectedTables,
     now: datetime,
     *,
-    parallelism: int,
+    parallelism: int | None,
     insert: NextInsert | None = None,
     cache_folder: Path | None = None,
 ) -> Plan:

@@ -10,7 +10,6 @@ import typer
 
 from reconciler.cli.environment import find_environment_name
 from reconciler.cli.options import (
-    TABLES_AT_ONCE,
     Env,
     Now,
     Parallelism,
@@ -44,7 +43,7 @@ class ReportOptions:
     now: Now = None
     selectors: Selectors
     guards: PolicyOptions
-    parallelism: Parallelism = TABLES_AT_ONCE
+    parallelism: Parallelism = None
     env: Env = None
 
 

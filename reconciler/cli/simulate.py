@@ -13,7 +13,6 @@ import typer
 from reconciler import units
 from reconciler.cli.files import check_output_file, replace_file
 from reconciler.cli.options import (
-    TABLES_AT_ONCE,
     Env,
     Format,
     Now,
@@ -89,7 +88,7 @@ class SimulateOptions:
     now: Now = None
     selectors: Selectors
     guards: PolicyOptions
-    parallelism: Parallelism = TABLES_AT_ONCE
+    parallelism: Parallelism = None
     env: Env = None
 
 

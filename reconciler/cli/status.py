@@ -11,7 +11,6 @@ import typer
 from reconciler.cli.environment import find_environment_name
 from reconciler.cli.files import check_output_file, replace_file
 from reconciler.cli.options import (
-    TABLES_AT_ONCE,
     Env,
     Now,
     Parallelism,
@@ -56,7 +55,7 @@ class StatusOptions:
     now: Now = None
     selectors: Selectors
     guards: PolicyOptions
-    parallelism: Parallelism = TABLES_AT_ONCE
+    parallelism: Parallelism = None
     env: Env = None
     webhook: Webhook = None
 

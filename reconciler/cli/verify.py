@@ -10,7 +10,6 @@ import typer
 
 from reconciler.cli.files import check_output_file, replace_file
 from reconciler.cli.options import (
-    TABLES_AT_ONCE,
     Env,
     Now,
     Parallelism,
@@ -61,7 +60,7 @@ class VerifyOptions:
     now: Now = None
     selectors: Selectors
     guards: PolicyOptions
-    parallelism: Parallelism = TABLES_AT_ONCE
+    parallelism: Parallelism = None
     env: Env = None
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from reconciler.errors import NotFoundError
 from reconciler.storage.api import FolderListing
+from reconciler.storage.file_systems import find_file_systems
 from reconciler.storage.local import LocalStorage
 
 #: device, inode, times of modification and change in ns, links, bytes
@@ -63,13 +64,7 @@ def is_reliable(location: str, mounts: str) -> bool:
         device = os.stat(location).st_dev  # noqa: PTH116
     except OSError:
         return False
-    number = f"{os.major(device)}:{os.minor(device)}"
-    found = {
-        rest.split(" ", 1)[0]
-        for line in mounts.splitlines()
-        if line.split(" ", 3)[2:3] == [number]
-        for rest in (line.partition(" - ")[2],)
-    }
+    found = find_file_systems(device, mounts)
     return bool(found) and found <= _RELIABLE
 
 

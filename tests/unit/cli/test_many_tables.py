@@ -110,6 +110,37 @@ def crash(monkeypatch) -> None:
     monkeypatch.setattr(compose, "plan_table", plan_table)
 
 
+@pytest.mark.parametrize(
+    ("is_near", "options", "expected"),
+    [
+        (True, (), 1),
+        (False, (), 4),
+        (True, ("--parallelism", 3), 3),
+        (False, ("--parallelism", 1), 1),
+    ],
+)
+def test_tables_elsewhere_are_read_four_at_a_time(lake, monkeypatch, is_near, options, expected):
+    lake.add("a", "b", "c", "d", "e")
+    asked, threads = [], set()
+    monkeypatch.setattr(
+        runtime, "are_on_this_machine", lambda paths: asked.extend(paths) or is_near
+    )
+    started = threading.Barrier(expected, timeout=60)
+    planned = compose.plan_table
+
+    def plan_table(spec, *arguments, **more):
+        if spec.name < "abcde"[expected]:
+            started.wait()
+        threads.add(threading.get_ident())
+        return planned(spec, *arguments, **more)
+
+    monkeypatch.setattr(compose, "plan_table", plan_table)
+
+    assert run("plan", lake.specs, *AT, *options) == 0
+    assert len(threads) == expected
+    assert len(asked) == (0 if options else 5)
+
+
 @pytest.mark.parametrize("at_once", [1, 4])
 @pytest.mark.usefixtures("crash", "refused")
 def test_what_is_wrong_with_one_table_is_no_matter_of_the_others(at_once, lake, capsys):
