@@ -5,10 +5,11 @@ python -m tests.bench --quick             small sizes, one turn; prints and writ
 python -m tests.bench inserts upserts     some jobs
 python -m tests.bench --list              the names of the jobs
 
-A job's figures are saved when it ends, in ``.bench/figures``: a run that was stopped goes on with
-the jobs that are missing, and ``--fresh`` measures all of them again. Those at full size are also
-in ``tests/bench/results``, from which the page is written: it keeps jobs of earlier runs. Peers
-come from their registries: Delta and Iceberg by Spark's packages, Hudi by Ivy.
+A job's figures are saved when it ends, in ``.bench/figures``, and before that each comparison that
+it has made: a run that was stopped goes on with what is missing, and ``--fresh`` measures all of it
+again. Those at full size are also in ``tests/bench/results``, from which the page is written: it
+keeps jobs of earlier runs. Peers come from their registries: Delta and Iceberg by Spark's packages,
+Hudi by Ivy.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.bench.jobs import MODULES, ROOT, Job, Run, first_line, load_job
+from tests.bench.kept_comparisons import KeptComparisons
 from tests.bench.machine import Machine, read_machine
 from tests.bench.performance_page import render_page
 from tests.bench.ratio_table import print_table
@@ -44,10 +47,12 @@ def run_job(job: Job, run: Run, machine: Machine) -> JobResult:
     except (SystemExit, Exception) as error:  # noqa: BLE001
         traceback.print_exc()
         failure = f"{type(error).__name__}: {first_line(error)}"
+    if failure is None:
+        run.kept.remove()
     return JobResult(
         job=job.name,
         date=date,
-        seconds=time.monotonic() - begun,
+        seconds=time.monotonic() - begun + run.kept.earlier_seconds,
         turns=run.turns,
         load=(load, os.getloadavg()[0]),
         machine=machine,
@@ -69,9 +74,16 @@ def saved_or_run(job: Job, arguments: argparse.Namespace, machine: Machine) -> J
             file=sys.stderr,
         )
         return saved
-    result = run_job(
-        job, Run(turns=turns, is_quick=arguments.quick, folder=arguments.keep), machine
+    kept = results / f"{job.name}.kept"
+    if arguments.fresh:
+        kept.unlink(missing_ok=True)
+    run = Run(
+        turns=turns,
+        is_quick=arguments.quick,
+        folder=arguments.keep,
+        kept=KeptComparisons(kept, asdict(machine)),
     )
+    result = run_job(job, run, machine)
     save_result(results, result)
     return result
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from tests.bench.meter import Cost
 from tests.bench.versions import FLOORS, OURS
@@ -51,6 +51,11 @@ class Figure:
     def value(self) -> float:
         """Return the median of the turns, or the maximum for memory."""
         return max(self.turns) if self.unit in _WORST else statistics.median(self.turns)
+
+
+def decode_figures(found: Iterable[Mapping[str, Any]]) -> tuple[Figure, ...]:
+    """Return figures from what JSON makes of them."""
+    return tuple(Figure(**{**one, "turns": tuple(one["turns"])}) for one in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,13 +20,15 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
 import psutil
 
 from tests.bench.figures import Figure, Goal, Measure, collect_figures, is_ours
+from tests.bench.kept_comparisons import KeptComparisons
+from tests.bench.run_log import RunLog
 
 ROOT: Final = Path(__file__).parents[2]
 #: module of every job, in the order of a run: short ones first
@@ -49,20 +51,6 @@ _WATCHED_S: Final = 1.0
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class RunLog:
-    """What a job's run has to say beside its figures.
-
-    ``busy``: before each turn, the share of all processors that other processes used.
-    ``load``: the load average of a minute before each turn, by processor.
-    ``notes``: what a reader of the figures has to know, such as a peer that failed.
-    """
-
-    busy: list[float] = field(default_factory=list)
-    load: list[float] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """What a job is given: its turns, whether a quick look is enough, and its folder."""
@@ -71,6 +59,7 @@ class Run:
     is_quick: bool = False
     folder: Path = ROOT / ".bench"
     log: RunLog = field(default_factory=RunLog)
+    kept: KeptComparisons = field(default_factory=KeptComparisons)
 
     def pick(self, full: T, quick: T) -> T:
         """Return a size for this run."""
@@ -106,11 +95,30 @@ def take_turns(
 ) -> tuple[Figure, ...]:
     """Measure the systems one after the other, by default as many times as the run has turns.
 
-    A peer that fails is left out from then on, with a note; a failure of ours ends the job.
+    A peer that fails is left out from then on, with a note; a failure of ours ends the job. What a
+    stopped run has measured is not measured again.
     """
+    many = turns or run.turns
+    if (kept := run.kept.find_next([*systems], many)) is not None:
+        print(f"  kept from a stopped run: {', '.join(systems)}", file=sys.stderr, flush=True)
+        run.log.add(kept.log)
+        return kept.figures
+    # the log of this comparison alone is kept with it
+    apart = replace(run, log=RunLog())
+    try:
+        figures = _measure_turns(apart, systems, many)
+    finally:
+        run.log.add(apart.log)
+    run.kept.keep([*systems], many, figures, apart.log)
+    return figures
+
+
+def _measure_turns(
+    run: Run, systems: Mapping[str, Callable[[], Iterable[Measure]]], turns: int
+) -> tuple[Figure, ...]:
     taken: list[tuple[str, Measure]] = []
     failed: set[str] = set()
-    for turn in range(turns or run.turns):
+    for turn in range(turns):
         for system, measure in systems.items():
             if system in failed:
                 continue

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.bench.figures import Figure
-from tests.bench.jobs import RunLog
+from tests.bench.figures import Figure, decode_figures
 from tests.bench.machine import Machine
+from tests.bench.run_log import RunLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +54,12 @@ def load_result(folder: Path, job: str) -> JobResult | None:
 
 
 def _decode(found: dict[str, Any]) -> JobResult:
-    figures = [one | {"turns": tuple(one["turns"])} for one in found["figures"]]
     return JobResult(
         **found
         | {
             "load": tuple(found["load"]),
             "machine": Machine(**found["machine"]),
             "log": RunLog(**found["log"]),
-            "figures": tuple(Figure(**one) for one in figures),
+            "figures": decode_figures(found["figures"]),
         }
     )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import re
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.bench import __main__ as command
-from tests.bench.figures import CPU, UNITS, Figure
-from tests.bench.jobs import MODULES, Job, Run, load_job
+from tests.bench.figures import CPU, UNITS, Figure, Measure
+from tests.bench.jobs import MODULES, Job, Run, load_job, take_turns
 from tests.bench.machine import Machine, read_machine
+from tests.bench.saved_results import load_result
 from tests.bench.versions import OURS
 
 MACHINE = Machine(
@@ -55,6 +59,76 @@ def test_a_run_goes_on_with_jobs_that_failed_or_had_fewer_turns(tmp_path):
         result.figures[0].turns for result in (second, third, more, fresh)
     ]
     assert [1, 1, 2, 1] == seen
+
+
+def comparing_job(stops_at: str) -> tuple[Job, list[str]]:
+    """Return a job of two comparisons, and what it measures; the first run stops at one of them."""
+    seen: list[str] = []
+
+    def measure(run: Run) -> list[Figure]:
+        def measure_one(what: str, system: str) -> list[Measure]:
+            seen.append(f"{what} {system}")
+            if seen.count(f"{what} {system}") == 1 and stops_at == what:
+                raise KeyboardInterrupt
+            if system == "Delta":
+                raise SystemExit("no network")
+            return [Measure(what=what, unit=CPU, value=len(seen))]
+
+        return [
+            figure
+            for what, systems in (("small", (OURS, "Delta")), ("large", (OURS,)))
+            for figure in take_turns(run, {one: partial(measure_one, what, one) for one in systems})
+        ]
+
+    return Job(name="compares", title="Comparing", does="It compares.", measure=measure), seen
+
+
+@pytest.fixture
+def quiet(monkeypatch) -> None:
+    monkeypatch.setattr("tests.bench.jobs.psutil.cpu_percent", lambda _: 0.0)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_stopped_job_goes_on_with_the_comparison_that_was_running(tmp_path):
+    job, seen = comparing_job(stops_at="large")
+    with pytest.raises(KeyboardInterrupt):
+        command.saved_or_run(job, arguments(tmp_path), MACHINE)
+    result = command.saved_or_run(job, arguments(tmp_path), MACHINE)
+
+    assert [f"small {OURS}", "small Delta", f"large {OURS}", f"large {OURS}"] == seen
+    assert [("small", (1,)), ("large", (4,))] == [(f.what, f.turns) for f in result.figures]
+    assert ["Delta failed in turn 1: no network"] == result.log.notes
+    assert 3 == len(result.log.busy)
+    assert ["compares.json"] == [file.name for file in (tmp_path / "figures").iterdir()]
+    assert result == load_result(tmp_path / "figures", "compares")
+
+
+@pytest.mark.parametrize(
+    ("machine", "more"),
+    [
+        (replace(MACHINE, versions={"reconciler": "commit 1"}), {}),
+        (MACHINE, {"turns": 2}),
+        (MACHINE, {"fresh": True}),
+    ],
+)
+@pytest.mark.usefixtures("quiet")
+def test_what_a_stopped_job_compared_otherwise_is_compared_again(tmp_path, machine, more):
+    job, seen = comparing_job(stops_at="large")
+    with pytest.raises(KeyboardInterrupt):
+        command.saved_or_run(job, arguments(tmp_path), MACHINE)
+    command.saved_or_run(job, arguments(tmp_path, **more), machine)
+
+    assert seen.count(f"small {OURS}") == 1 + more.get("turns", 1)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_file_without_comparisons_is_named(tmp_path):
+    kept = tmp_path / "figures" / "compares.kept"
+    kept.parent.mkdir()
+    kept.write_text("{}")
+
+    with pytest.raises(SystemExit, match=re.escape(f"{kept} has no comparisons")):
+        command.saved_or_run(comparing_job("")[0], arguments(tmp_path), MACHINE)
 
 
 def test_the_machine_is_described(tmp_path):

@@ -10,10 +10,11 @@ import pytest
 from tests.bench.__main__ import PAGE as WRITTEN_PAGE
 from tests.bench.__main__ import make_page
 from tests.bench.figures import BEST_PEER, CPU, FILES, WALL, Baseline, Figure, Goal
-from tests.bench.jobs import MODULES, Job, Run, RunLog, load_job
+from tests.bench.jobs import MODULES, Job, Run, load_job
 from tests.bench.machine import Machine
 from tests.bench.performance_page import render_page
 from tests.bench.ratio_table import print_table
+from tests.bench.run_log import RunLog
 from tests.bench.saved_results import JobResult, load_result, save_result
 from tests.bench.versions import OURS, SPARK
 
