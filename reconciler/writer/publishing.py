@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -25,6 +25,7 @@ from reconciler.transaction.recovery.marked_files import (
 from reconciler.transaction.recovery.own_writes import is_still_pending
 from reconciler.transaction.run import MARKERS, Completion
 from reconciler.transaction.session import TableSession
+from reconciler.writer.bucket import WrittenBaseFile
 from reconciler.writer.conflicts import check_conflicts, check_no_unlocked_write
 from reconciler.writer.fixed_bytes import warn_of_fixed_bytes
 from reconciler.writer.log_deletions import read_removed_keys
@@ -113,6 +114,7 @@ def _describe_files(session: TableSession, done: UnpublishedWrite) -> WriteChang
     for log in done.logs:
         logged.setdefault(log.partition, []).append(log.file)
     replaced = done.replaced.tolist()
+    rewritten = [written for written in done.files if written.sources]
     return WriteChanges(
         added=added,
         logged=logged,
@@ -122,6 +124,8 @@ def _describe_files(session: TableSession, done: UnpublishedWrite) -> WriteChang
             ]
             for written in done.files
         },
+        without_losses=_list_paths(file for file in rewritten if not file.counts.deletes),
+        without_gains=_list_paths(file for file in rewritten if not file.counts.inserts),
         replaced=[
             (groups.get_base_path(group), int(groups.base[group]))
             for group in replaced
@@ -138,6 +142,10 @@ def _describe_files(session: TableSession, done: UnpublishedWrite) -> WriteChang
         read_log_keys=partial(_read_replaced_log_keys, session, done),
         read_logged_deletions=partial(read_removed_keys, session.storage, done),
     )
+
+
+def _list_paths(files: Iterable[WrittenBaseFile]) -> frozenset[str]:
+    return frozenset(make_file_path(written.partition, written.file.name) for written in files)
 
 
 def _explain_unknown_keys(done: UnpublishedWrite) -> str | None:

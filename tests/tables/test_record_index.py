@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from reconciler.transaction.metadata import write_sync
+from reconciler.writer.request import WriteMode
 from tests.manual_write import ManualWrite
-from tests.record_indexes import load_record_index, read_indexed_places
+from tests.moving_tables import MovingTable, make_row
+from tests.record_indexes import (
+    add_record_index,
+    find_places,
+    load_record_index,
+    read_indexed_places,
+)
 from tests.tables.test_metadata_commit_sync import INDEXED, VERSIONS, is_in, named
 from tests.trees import unpack
+from tests.write_runs import make_rows
 
 KEYS = [f"k{number}" for number in range(9)]
 
@@ -45,3 +54,44 @@ def test_an_index_by_partition_is_not_used_for_all_keys(write):
         path.rename(folder / path.name.replace("record-index-", "record-index-p=a-"))
 
     assert load_record_index(write.folder) is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "way", "read"),
+    [
+        ([(1, "a"), (2, "b")], WriteMode.UPSERT, set()),
+        ([(1, "a"), (4, "b")], WriteMode.UPSERT, {"b"}),
+        ([(1, "a")], WriteMode.DELETE, {"a"}),
+        ([(2, "a")], WriteMode.UPSERT, {"a", "b"}),
+        ([(1, "a"), (4, "c")], WriteMode.UPSERT, {"c"}),
+        ([(1, "a"), (4, "b")], WriteMode.INSERT_OVERWRITE, {"a", "b"}),
+    ],
+    ids=[
+        "updates",
+        "an insert",
+        "a deletion",
+        "a new partition",
+        "a new file",
+        "overwritten files",
+    ],
+)
+def test_only_files_whose_keys_change_are_compared(tmp_path, monkeypatch, rows, way, read):
+    """Key 1 is in partition a; 2 and 3 are in b. The comparison holds up other writers."""
+    table = MovingTable(tmp_path)
+    table.insert(1, partition="a")
+    table.insert(2, partition="b")
+    add_record_index(table.spec.path)
+    compared, read_keys = set(), write_sync.read_record_keys
+
+    def watch(storage, path, size):
+        compared.add(path.partition("/")[0].removeprefix("p="))
+        return read_keys(storage, path, size)
+
+    monkeypatch.setattr(write_sync, "read_record_keys", watch)
+    before = find_places(table.spec.path)
+    table.write(make_rows(*(make_row(*row, ts=2) for row in rows)), way)
+
+    places = find_places(table.spec.path)
+    assert read == compared
+    assert bool(read) == (places != before)
+    assert places == read_indexed_places(table.spec.path, ["1", "2", "3", "4"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -39,8 +39,9 @@ class WriteChanges:
 
     ``added``: partition path ("" of a table without partitions) -> its new base files, which are on
     storage; ``logged``: its new log files. ``sources``: path of a new file -> the base files whose
-    rows it has, which may be of other file groups. ``replaced``: base files of file groups that the
-    write replaces.
+    rows it has, which may be of other file groups. ``without_losses``: paths of new files that have
+    all keys of their sources; ``without_gains``: of those that have no others. The other files are
+    compared with their sources. ``replaced``: base files of file groups that the write replaces.
     ``types``: Arrow types of all columns of the new files. ``rewritten_partitions``: those of which
     the new files hold all rows.
     ``replaced_groups``: replaced file groups without a base file among them; ``read_log_keys``
@@ -52,6 +53,8 @@ class WriteChanges:
     added: Mapping[str, Sequence[WrittenFile]]
     logged: Mapping[str, Sequence[WrittenLogFile]] = field(default_factory=dict)
     sources: Mapping[str, Sequence[SizedPath]] = field(default_factory=dict)
+    without_losses: Collection[str] = frozenset()
+    without_gains: Collection[str] = frozenset()
     replaced: Sequence[SizedPath] = ()
     types: Mapping[str, Any] = field(default_factory=dict)
     rewritten_partitions: frozenset[str] = frozenset()
@@ -130,10 +133,17 @@ class _MovedKeys:
     def read_new_keys(self, path: str, size: int) -> Iterator[Any]:
         """Yield the keys of a new file that its file group did not have before."""
         sources = self.changes.sources.get(path, ())
-        keys = read_record_keys(self.storage, path, size)
-        yield from _exclude_keys(keys, self._read_source_keys(sources)) if sources else keys
+        yield from self._read_gained_keys(path, size)
         for source in _list_foreign(path, sources):
             yield from self._read_moved_keys(source, (path, size))
+
+    def _read_gained_keys(self, path: str, size: int) -> Iterator[Any]:
+        """Yield the keys of a new file that none of its sources has."""
+        sources = self.changes.sources.get(path, ())
+        if path in self.changes.without_gains:
+            return
+        keys = read_record_keys(self.storage, path, size)
+        yield from _exclude_keys(keys, self._read_source_keys(sources)) if sources else keys
 
     def _read_source_keys(self, sources: Iterable[SizedPath]) -> Iterator[Any]:
         return chain.from_iterable(read_record_keys(self.storage, *source) for source in sources)
@@ -167,10 +177,9 @@ class _MovedKeys:
             for keys in read_record_keys(self.storage, *source)
         ]
         found: list[Any] = []
-        for path, sources in self.changes.sources.items():
-            keys = read_record_keys(self.storage, path, self._sizes[path])
-            new = _exclude_keys(keys, self._read_source_keys(sources)) if sources else keys
-            found.extend(_select_common_keys(new, moving))
+        for path in self.changes.sources:
+            gained = self._read_gained_keys(path, self._sizes[path])
+            found.extend(_select_common_keys(gained, moving))
         return found
 
     @cached_property
@@ -185,7 +194,7 @@ class _MovedKeys:
     def read_removed_keys(self) -> Iterator[Any]:
         """Yield keys of older files that the next one lacks, and of replaced file groups."""
         for path, sources in self.changes.sources.items():
-            if sources:
+            if sources and path not in self.changes.without_losses:
                 after = read_record_keys(self.storage, path, self._sizes[path])
                 yield from _exclude_keys(self._read_source_keys(sources), after)
         yield from self.changes.read_logged_deletions()
