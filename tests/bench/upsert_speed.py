@@ -150,7 +150,7 @@ def describe(rows: int, kind: str) -> str:
 
 
 def describe_few(rows: int) -> str:
-    return f"{FEW} rows of {FEW_FILES} files of {rows // 250_000}"
+    return f"{FEW:,} rows of {FEW_FILES} files of {rows // 250_000}".replace(",", " ")
 
 
 KINDS: Final = {"copy-on-write": COPYING, "log files or deletion vectors": LOGGING}
