@@ -144,9 +144,9 @@ def is_increasing(groups: NDArray[Any], column: Any) -> bool:
     steps = np.diff(groups)
     if (steps < 0).any():
         return False
-    same = to_arrow(np.flatnonzero(steps == 0))
-    before, after = column[:-1].take(same), column[1:].take(same)
-    return len(same) == 0 or bool(pc.min(pc.less(before, after)).as_py())
+    # all neighbours are compared, since taking those of one group would copy their texts
+    rises = to_numpy(pc.less(column[:-1], column[1:]))
+    return bool((rises | (steps > 0)).all())
 
 
 def _string_array(ends: Codes, values: Any) -> Any:

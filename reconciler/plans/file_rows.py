@@ -32,6 +32,7 @@ from reconciler.plans.model import (
 
 _CHUNK_ROWS = 1 << 15
 _CHUNK_BYTES = 1 << 23
+_PIECE_BYTES = 1 << 17
 _ROW, _NAMED_ROW = b'{"because":"', b'{"name":"'
 _REMOVED_QUOTES, _ORPHAN_QUOTES, _KEPT_QUOTES, _NAMED_QUOTES = 18, 14, 16, 8
 
@@ -41,11 +42,25 @@ _REMOVED_QUOTES, _ORPHAN_QUOTES, _KEPT_QUOTES, _NAMED_QUOTES = 18, 14, 16, 8
 _TextPart = Callable[[slice], Any]
 
 
-def encode_partitions(files: RemovedFiles, deleted: Sequence[str]) -> Iterator[bytes | memoryview]:
+def encode_partitions(files: RemovedFiles, deleted: Sequence[str]) -> Iterator[bytes]:
     """Yield the text between the brackets of ``partitions``, sorted by path.
 
     ``deleted``: partitions whose directory is deleted, with or without files.
     """
+    # every piece goes through several generators, two hashes and a file: few large ones are faster
+    pieces, size = list[bytes | memoryview](), 0
+    for piece in _encode_each_partition(files, deleted):
+        pieces.append(piece)
+        size += len(piece)
+        if size >= _PIECE_BYTES:
+            yield b"".join(pieces)
+            pieces, size = [], 0
+    yield b"".join(pieces)
+
+
+def _encode_each_partition(
+    files: RemovedFiles, deleted: Sequence[str]
+) -> Iterator[bytes | memoryview]:
     paths, by_row = columns.rank_values(files.partition)
     bounds = _find_run_bounds(by_row)
     spans = [(paths[by_row[a]], a, b) for a, b in itertools.pairwise(bounds)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import get_value_offsets, to_numpy
 
-_UNDERSCORE, _DOT, _SLASH = b"_./"
+_UNDERSCORE: Final = ord("_")
+_BLOCK: Final = 256 * 1024
 
 
 def split_uniform_names(names: Any, extension: str) -> tuple[Any, Any] | None:
@@ -45,17 +46,19 @@ def _are_uniform(names: Any, head: int, tail: int, extension: str) -> bool:
     if (ends - starts <= head + tail + 2).any():
         return False
     data = np.frombuffer(names.buffers()[2], np.uint8)
-    parts = data[starts[0] : ends[-1]]
-    signs = extension.encode()
+    of_extension = extension.encode().count
+    underscores, dots, slashes = _count(data[starts[0] : ends[-1]], b"_./")
     return (
-        _count(parts, _UNDERSCORE) == len(names) * (2 + signs.count(_UNDERSCORE))
-        and _count(parts, _DOT) == len(names) * signs.count(_DOT)
-        and not _count(parts, _SLASH)
+        underscores == len(names) * (2 + of_extension(b"_"))
+        and dots == len(names) * of_extension(b".")
+        and not slashes
         and bool((data[starts + head] == _UNDERSCORE).all())
         and bool((data[ends - tail - 1] == _UNDERSCORE).all())
         and bool(to_numpy(pc.ends_with(names, extension)).all())
     )
 
 
-def _count(data: NDArray[np.uint8], sign: int) -> int:
-    return int(np.count_nonzero(data == sign))
+def _count(data: NDArray[np.uint8], signs: bytes) -> list[int]:
+    """Return how often each of some bytes is in the data; block by block, as caches hold blocks."""
+    blocks = [data[start : start + _BLOCK] for start in range(0, len(data), _BLOCK)]
+    return [sum(int(np.count_nonzero(block == sign)) for block in blocks) for sign in signs]
