@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +32,7 @@ _FILES_OF_AWS: Final = {
     "AWS_CONFIG_FILE": "~/.aws/config",
     "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials",
 }
+_PR_SET_THP_DISABLE: Final = 41  # of Linux's prctl.h
 _BOOT_LENGTH: Final = 13  # of a UUID's text: 48 bits
 _START_TIME_FIELD: Final = 19  # of what follows the name in /proc/<pid>/stat
 
@@ -83,6 +84,19 @@ def count_cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on Linux
         return os.cpu_count() or 1
+
+
+def avoid_huge_pages() -> None:
+    """Ask the kernel for small pages of memory only, in this process and the programs it starts.
+
+    A huge page is searched for and cleared whole. Work that uses its memory once or twice does not
+    earn that back: a plan of a million files takes a tenth more CPU with them.
+    """
+    import ctypes  # noqa: PLC0415 (numpy imports it too)
+
+    arguments = (ctypes.c_ulong(value) for value in (1, 0, 0, 0))
+    with suppress(OSError, AttributeError, TypeError):  # not on Linux
+        ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, *arguments)
 
 
 def find_local_zone() -> str | None:

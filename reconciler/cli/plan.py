@@ -95,6 +95,7 @@ def plan(options: PlanOptions) -> int:
 
     Needs no Spark, no Java and no write permission. Review the plan, then run `reconciler apply`.
     """
+    runtime.avoid_huge_pages()
     with report_requests(is_wanted=options.stats):
         return _plan(options)
 

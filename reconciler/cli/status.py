@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, assert_never
 
 import typer
 
+from reconciler import runtime
 from reconciler.cli.environment import find_environment_name
 from reconciler.cli.files import check_output_file, replace_file
 from reconciler.cli.options import (
@@ -66,6 +67,7 @@ def status(options: StatusOptions) -> int:
 
     Exits with 1 if a table cannot be read, else with 0. Changes no table.
     """
+    runtime.avoid_huge_pages()
     time = parse_now(options.now)
     hook = open_webhook(options.webhook, "status", options.env)
     if options.output is not None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -116,3 +117,23 @@ def test_options_without_variables_are_no_secrets():
     ref = runtime.open_storage("memory://t", {"region": "eu"}).ref
 
     assert ((("region", "eu"),), ()) == (ref.options, ref.secrets)
+
+
+PRINT_STATUS = """
+import ctypes, sys
+from pathlib import Path
+from tests.command import run
+ctypes.CDLL(None).prctl(41, 0, 0, 0, 0)  # as what has started the tests may have had it
+run(sys.argv[1], "missing.yaml")
+print(Path("/proc/self/status").read_text())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such setting")
+@pytest.mark.parametrize(("command", "expected"), [("plan", "0"), ("status", "0"), ("apply", "1")])
+def test_huge_pages_are_for_commands_that_rewrite_files(command, expected):
+    program = [sys.executable, "-c", PRINT_STATUS, command]
+    root = Path(__file__).parents[2]
+    found = subprocess.run(program, check=True, capture_output=True, text=True, cwd=root)
+
+    assert [expected] == re.findall(r"^THP_enabled:\s*(\d)$", found.stdout, re.MULTILINE)
