@@ -49,7 +49,7 @@ def encode_partitions(files: RemovedFiles, deleted: Sequence[str]) -> Iterator[b
     """
     # every piece goes through several generators, two hashes and a file: few large ones are faster
     pieces, size = list[bytes | memoryview](), 0
-    for piece in _encode_each_partition(files, deleted):
+    for piece in _encode_each(files, deleted):
         pieces.append(piece)
         size += len(piece)
         if size >= _PIECE_BYTES:
@@ -58,9 +58,7 @@ def encode_partitions(files: RemovedFiles, deleted: Sequence[str]) -> Iterator[b
     yield b"".join(pieces)
 
 
-def _encode_each_partition(
-    files: RemovedFiles, deleted: Sequence[str]
-) -> Iterator[bytes | memoryview]:
+def _encode_each(files: RemovedFiles, deleted: Sequence[str]) -> Iterator[bytes | memoryview]:
     paths, by_row = columns.rank_values(files.partition)
     bounds = _find_run_bounds(by_row)
     spans = [(paths[by_row[a]], a, b) for a, b in itertools.pairwise(bounds)]
