@@ -33,7 +33,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Final, Literal, NamedTuple
+
+#: the worst exit code of several tables is the first of these that occurs
+WORST_FIRST: Final = (1, 6, 3, 5, 4, 2, 0)
 
 
 class ReconcilerError(Exception):
@@ -179,6 +182,15 @@ class UsageError(ReconcilerError):
     """The command line is not valid."""
 
     exit_code: ClassVar[int] = 64
+
+
+def choose_worst_code(codes: Iterable[int]) -> int:
+    """Return the exit code of several tables; 0 if there are none.
+
+    >>> choose_worst_code([0, 4, 5]), choose_worst_code([6, 1]), choose_worst_code([])
+    (5, 1, 0)
+    """
+    return min(codes, key=WORST_FIRST.index, default=0)
 
 
 class SourcePosition(NamedTuple):

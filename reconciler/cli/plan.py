@@ -28,7 +28,7 @@ from reconciler.cli.request_stats import Stats, report_requests
 from reconciler.cli.table_work import work_on_tables
 from reconciler.cli.terminal import find_terminal, print_result
 from reconciler.cli.webhook import Webhook, WebhookReporter, open_webhook
-from reconciler.errors import UsageError
+from reconciler.errors import UsageError, choose_worst_code
 from reconciler.render import words
 
 if TYPE_CHECKING:
@@ -240,8 +240,6 @@ def render_plan(
 
 def plan_exit_code(plan: Plan, *, is_detailed: bool) -> int:
     """Return the worst code of the tables: 1 error, 3 refused, 2 changes if detailed, 0."""
-    from reconciler.executor.result import choose_worst_code  # noqa: PLC0415
-
     return choose_worst_code(
         _table_exit_code(table, is_detailed=is_detailed) for table in plan.tables
     )

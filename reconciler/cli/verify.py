@@ -23,7 +23,7 @@ from reconciler.cli.options import (
 )
 from reconciler.cli.table_work import work_on_tables
 from reconciler.cli.terminal import find_terminal, print_result
-from reconciler.errors import UsageError
+from reconciler.errors import UsageError, choose_worst_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,6 @@ def verify(options: VerifyOptions) -> int:
 
     from reconciler import api  # noqa: PLC0415 (slow to import)
     from reconciler.cli.selection import select_specs  # noqa: PLC0415
-    from reconciler.executor.result import choose_worst_code  # noqa: PLC0415
 
     chosen = select_specs(options.specs, options.selectors, options.env, guards=options.guards)
     tables = work_on_tables(

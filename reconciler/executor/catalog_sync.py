@@ -7,8 +7,15 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
-from reconciler.errors import CatalogError, NoCatalogTableError, PartialError, SpecError, StaleError
-from reconciler.executor.result import TableResult, choose_worst_code
+from reconciler.errors import (
+    CatalogError,
+    NoCatalogTableError,
+    PartialError,
+    SpecError,
+    StaleError,
+    choose_worst_code,
+)
+from reconciler.executor.result import TableResult
 from reconciler.executor.session import ApplyContext
 from reconciler.plans.model import Note
 from reconciler.spec.model import TableSpec

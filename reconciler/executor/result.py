@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self
 
 from reconciler import canonical_json
 from reconciler.arrays import to_arrow
+from reconciler.errors import choose_worst_code
 from reconciler.executor.outcomes import (
     ArchiveOutcome,
     ClusterOutcome,
@@ -21,8 +22,6 @@ from reconciler.prices import Prices, round_amount
 
 #: of fields that a document shows otherwise
 _NOT_ENCODED: Final = {"name": None}
-#: the worst code of several tables is the first of these that occurs
-WORST_FIRST: Final = (1, 6, 3, 5, 4, 2, 0)
 
 Status = Literal[
     "done",  # everything that was reviewed is done, or was done already
@@ -42,15 +41,6 @@ _STATUS_OF: Final[dict[int, Status]] = {
     5: "partial",
     6: "busy",
 }
-
-
-def choose_worst_code(codes: Iterable[int]) -> int:
-    """Return the code that wins.
-
-    >>> choose_worst_code([0, 4, 5]), choose_worst_code([6, 1]), choose_worst_code([])
-    (5, 1, 0)
-    """
-    return min(codes, key=WORST_FIRST.index, default=0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

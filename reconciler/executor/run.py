@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, assert_never
 
-from reconciler.errors import ReconcilerError
+from reconciler.errors import ReconcilerError, choose_worst_code
 from reconciler.executor.audit import Journal
 from reconciler.executor.catalog_sync import check_catalog_location, sync_catalog
 from reconciler.executor.clean.hudi_execution import check_delegation
@@ -33,7 +33,6 @@ from reconciler.executor.result import (
     ApplyResult,
     StepOutcome,
     TableResult,
-    choose_worst_code,
 )
 from reconciler.executor.session import ApplyContext, ApplySession, open_apply_session
 from reconciler.executor.step_runs import rewrite_groups, run_removal, run_under_lock

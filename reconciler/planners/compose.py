@@ -19,7 +19,6 @@ from reconciler.planners.orphans import OrphanPlan, plan_orphans
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.readable_instants import find_earliest_readable
 from reconciler.planners.reader_window import ReaderWindow, find_reader_window, refuse_shrinking
-from reconciler.planners.recovery.finish_clustering import plan_clustering_finishes
 from reconciler.planners.recovery.resume_clustering import (
     ClusteringResumes,
     plan_clustering_resumes,
@@ -380,6 +379,8 @@ def _plan_clustering_resumes(picture: TablePicture, now: datetime) -> Clustering
     spec, state = picture.spec, picture.state
     if not state.pending_clusterings:
         return ClusteringResumes()
+    from reconciler.planners.recovery.finish_clustering import plan_clustering_finishes  # noqa: PLC0415 (few tables)
+
     resumes = plan_clustering_resumes(state, now, list_abandoned(spec, state))
     steps = (*resumes.steps, *plan_clustering_finishes(spec, state))
     in_order = tuple(sorted(steps, key=lambda step: step.instant))

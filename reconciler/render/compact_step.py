@@ -6,13 +6,15 @@ Sizes of new files are estimated. The lines are those of ``plan_text``, of one t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.plans.compact_step import CompactStep, ExpectedCompaction
 from reconciler.render import words
 from reconciler.render.cluster_step import group_lines, reason_lines
 from reconciler.render.terminal import Terminal, limit_rows, name_rows
-from reconciler.status.model import CompactionStatus
+
+if TYPE_CHECKING:
+    from reconciler.status.model import CompactionStatus
 
 _MAX_PARTITIONS: Final = 8
 

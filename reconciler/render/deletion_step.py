@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from reconciler.executor.outcomes import DeletionOutcome
-from reconciler.executor.result import StepOutcome, TableResult
 from reconciler.plans.partition_deletion import DeletePartitionStep, ExpiredPartition
 from reconciler.render import words
 from reconciler.render.terminal import Terminal, limit_rows, name_rows
+
+if TYPE_CHECKING:
+    from reconciler.executor.outcomes import DeletionOutcome
+    from reconciler.executor.result import StepOutcome, TableResult
 
 _MAX_PARTITIONS: Final = 8
 _MAX_LEFT: Final = 5

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from reconciler.executor.outcomes import SavepointOutcome
-from reconciler.executor.result import StepOutcome, TableResult
 from reconciler.plans.savepoint_step import SavepointReport, SavepointStep
 from reconciler.render import words
 from reconciler.render.terminal import Terminal
-from reconciler.status.model import SavepointStatus
+
+if TYPE_CHECKING:
+    from reconciler.executor.outcomes import SavepointOutcome
+    from reconciler.executor.result import StepOutcome, TableResult
+    from reconciler.status.model import SavepointStatus
 
 
 def step_lines(step: SavepointStep, terminal: Terminal, refused_by: str) -> Iterator[str]:

@@ -189,6 +189,8 @@ class ListingMemory:
 
     def _save(self, scan: PartitionScan, files: TableFiles) -> None:
         """Keep the listing if a folder was listed that can be remembered."""
+        if not self._listed:
+            return
         folders = list(self._list_records(scan, files))
         if not self._listed.intersection(path for path, *_ in folders):
             return

@@ -23,7 +23,6 @@ from reconciler.errors import ReconcilerError
 from reconciler.executor import step_runs as running
 from reconciler.executor.deletion import LocalDeleter
 from reconciler.executor.progress import Progress
-from reconciler.executor.result import WORST_FIRST
 from reconciler.planners import compose
 from reconciler.plans.model import Note
 from reconciler.plans.plan import Plan
@@ -538,10 +537,6 @@ def test_the_state_of_a_table_goes_when_it_is_planned(tmp_path, monkeypatch):
     assert 5 == len(alive[5:])
     assert max(alive[5:]) <= 4
     assert [None] * 80 == [table.error for table in (*one.tables, *several.tables)]
-
-
-def test_the_order_of_the_worst_is_the_documented_one():
-    assert (1, 6, 3, 5, 4, 2, 0) == WORST_FIRST
 
 
 @pytest.mark.parametrize("provider", ["none", "filesystem"])

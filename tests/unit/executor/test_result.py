@@ -10,7 +10,6 @@ from reconciler.executor.result import (
     FileReasons,
     StepOutcome,
     TableResult,
-    choose_worst_code,
 )
 from reconciler.plans.model import Note
 
@@ -25,14 +24,6 @@ def make_reasons(*because: str) -> FileReasons:
 
 def make_table(code: int = 0, *outcomes: StepOutcome) -> TableResult:
     return TableResult(name="t", path="/t", code=code, outcomes=outcomes)
-
-
-@pytest.mark.parametrize(
-    ("codes", "expected"),
-    [([], 0), ([0, 2], 2), ([4, 5], 5), ([5, 3], 3), ([3, 6], 6), ([6, 1], 1)],
-)
-def test_the_worst_code_wins(codes, expected):
-    assert choose_worst_code(codes) == expected
 
 
 @pytest.mark.parametrize(
