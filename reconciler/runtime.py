@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from reconciler.hudi.timeline.owner import Owner
     from reconciler.spec.model import CatalogTable, Option
@@ -32,7 +32,9 @@ _FILES_OF_AWS: Final = {
     "AWS_CONFIG_FILE": "~/.aws/config",
     "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials",
 }
-_PR_SET_THP_DISABLE: Final = 41  # of Linux's prctl.h
+# of Linux's prctl.h
+_PR_SET_THP_DISABLE: Final = 41
+_PR_GET_THP_DISABLE: Final = 42
 _BOOT_LENGTH: Final = 13  # of a UUID's text: 48 bits
 _START_TIME_FIELD: Final = 19  # of what follows the name in /proc/<pid>/stat
 
@@ -86,17 +88,34 @@ def count_cores() -> int:
         return os.cpu_count() or 1
 
 
-def avoid_huge_pages() -> None:
-    """Ask the kernel for small pages of memory only, in this process and the programs it starts.
+@contextmanager
+def small_pages() -> Iterator[None]:
+    """Use no huge pages of memory within, in this process and the programs that it starts.
 
     A huge page is searched for and cleared whole. Work that uses its memory once or twice does not
     earn that back: a plan of a million files takes a tenth more CPU with them.
     """
-    import ctypes  # noqa: PLC0415 (numpy imports it too)
+    set_pages = _find_page_setting()
+    before = set_pages(_PR_GET_THP_DISABLE, 0)
+    if before != 0:  # small already, or not a setting of this system
+        yield
+        return
+    set_pages(_PR_SET_THP_DISABLE, 1)
+    try:
+        yield
+    finally:
+        set_pages(_PR_SET_THP_DISABLE, 0)
 
-    arguments = (ctypes.c_ulong(value) for value in (1, 0, 0, 0))
-    with suppress(OSError, AttributeError, TypeError):  # not on Linux
-        ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, *arguments)
+
+def _find_page_setting() -> Callable[[int, int], int]:
+    """Return prctl with an operation and its value, which returns -1 if it is not possible."""
+    try:
+        import ctypes  # noqa: PLC0415 (few commands need it, and some builds lack it)
+
+        prctl = ctypes.CDLL(None).prctl
+    except (ImportError, OSError, AttributeError, TypeError):  # not on Linux
+        return lambda _operation, _value: -1
+    return lambda operation, value: int(prctl(operation, *map(ctypes.c_ulong, (value, 0, 0, 0))))
 
 
 def find_local_zone() -> str | None:

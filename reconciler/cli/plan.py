@@ -90,12 +90,12 @@ class PlanOptions:
 
 
 @command
+@runtime.small_pages()
 def plan(options: PlanOptions) -> int:
     """Compare tables with their specs and plan what must change. Changes no table.
 
     Needs no Spark, no Java and no write permission. Review the plan, then run `reconciler apply`.
     """
-    runtime.avoid_huge_pages()
     with report_requests(is_wanted=options.stats):
         return _plan(options)
 

@@ -62,12 +62,12 @@ class StatusOptions:
 
 
 @command
+@runtime.small_pages()
 def status(options: StatusOptions) -> int:
     """Show table health and drift: pending work, savepoints, and differences from specs.
 
     Exits with 1 if a table cannot be read, else with 0. Changes no table.
     """
-    runtime.avoid_huge_pages()
     time = parse_now(options.now)
     hook = open_webhook(options.webhook, "status", options.env)
     if options.output is not None:

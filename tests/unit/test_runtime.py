@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import pytest
 from reconciler import runtime
 from reconciler.errors import SpecError
 from reconciler.spec.model import FromEnv, Option
+from tests.command import run
 
 
 def test_this_process_is_running():
@@ -119,30 +119,81 @@ def test_options_without_variables_are_no_secrets():
     assert ((("region", "eu"),), ()) == (ref.options, ref.secrets)
 
 
-PRINT_STATUS = """
-import ctypes, sys
-from pathlib import Path
-from tests.command import run
-ctypes.CDLL(None).prctl(41, 0, 0, 0, 0)  # as what has started the tests may have had it
-run(sys.argv[1], "missing.yaml")
-print(Path("/proc/self/status").read_text())
+class FakeSystem:
+    """A C library whose setting of huge pages is that of this test. ``calls``: its new values."""
+
+    def __init__(self, *, is_disabled: bool = False) -> None:
+        self.is_disabled, self.calls = is_disabled, list[int]()
+
+    def prctl(self, operation, value, *_others):
+        if operation == DISABLE_HUGE_PAGES:
+            self.is_disabled = bool(value.value)
+            self.calls.append(value.value)
+        return int(self.is_disabled)
+
+
+DISABLE_HUGE_PAGES = 41
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"), [("plan", [1, 0]), ("status", [1, 0]), ("apply", []), ("read", [])]
+)
+def test_commands_that_only_look_use_small_pages_and_give_the_setting_back(
+    monkeypatch, tmp_path, command, expected
+):
+    system = FakeSystem()
+    monkeypatch.setattr("ctypes.CDLL", lambda _name: system)
+
+    assert 1 == run(command, str(tmp_path / "missing.yaml"))
+    assert expected == system.calls
+
+
+def test_small_pages_that_somebody_else_chose_stay(monkeypatch):
+    system = FakeSystem(is_disabled=True)
+    monkeypatch.setattr("ctypes.CDLL", lambda _name: system)
+    with runtime.small_pages():
+        pass
+
+    assert [] == system.calls
+
+
+PRINT_SETTING = """
+import ctypes
+from reconciler import runtime
+def find(): return getattr(ctypes.CDLL(None), "prctl", lambda *_: -1)(42, 0, 0, 0, 0)
+can_change = 0 == getattr(ctypes.CDLL(None), "prctl", lambda *_: -1)(41, 0, 0, 0, 0)
+before = find()
+with runtime.small_pages():
+    print(before, find(), can_change)
+print(find())
 """
 
 
-@pytest.mark.parametrize(("command", "expected"), [("plan", "0"), ("status", "0"), ("apply", "1")])
-def test_huge_pages_are_for_commands_that_rewrite_files(command, expected):
-    program = [sys.executable, "-c", PRINT_STATUS, command]
-    root = Path(__file__).parents[2]
-    found = subprocess.run(program, check=True, capture_output=True, text=True, cwd=root)
+def test_the_system_knows_of_small_pages():
+    done = subprocess.run(
+        [sys.executable, "-c", PRINT_SETTING],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
 
-    assert [expected] == re.findall(r"^THP_enabled:\s*(\d)$", found.stdout, re.MULTILINE)
+    assert done.stdout in ("0 1 True\n0\n", "-1 -1 False\n-1\n")
 
 
-@pytest.mark.parametrize("error", [AttributeError, OSError, TypeError])
+@pytest.mark.parametrize("error", [AttributeError, OSError, TypeError, ImportError])
 def test_a_system_without_such_a_setting_is_left_as_it_is(monkeypatch, error):
     def load(_name):
         raise error
 
     monkeypatch.setattr("ctypes.CDLL", load)
 
-    runtime.avoid_huge_pages()
+    with runtime.small_pages():
+        pass
+
+
+def test_a_python_without_ctypes_plans(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctypes", None)
+
+    with runtime.small_pages():
+        pass
