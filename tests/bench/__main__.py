@@ -26,7 +26,7 @@ from pathlib import Path
 
 from tests.bench.jobs import MODULES, ROOT, Job, Run, first_line, load_job
 from tests.bench.kept_comparisons import KeptComparisons
-from tests.bench.machine import Machine, read_machine
+from tests.bench.machine import Machine, read_commit, read_machine, use_this_tree
 from tests.bench.performance_page import render_page
 from tests.bench.ratio_table import print_table
 from tests.bench.saved_results import JobResult, load_result, save_result
@@ -49,9 +49,11 @@ def run_job(job: Job, run: Run, machine: Machine) -> JobResult:
         failure = f"{type(error).__name__}: {first_line(error)}"
     if failure is None:
         run.kept.remove()
+    if (now := f"commit {read_commit()}") != (then := machine.versions["reconciler"]):
+        run.log.notes.append(f"the code changed while it ran: {then} became {now}")
     return JobResult(
         job=job.name,
-        date=date,
+        date=run.kept.first_date or date,
         seconds=time.monotonic() - begun + run.kept.earlier_seconds,
         turns=run.turns,
         load=(load, os.getloadavg()[0]),
@@ -81,7 +83,7 @@ def saved_or_run(job: Job, arguments: argparse.Namespace, machine: Machine) -> J
         turns=turns,
         is_quick=arguments.quick,
         folder=arguments.keep,
-        kept=KeptComparisons(kept, asdict(machine)),
+        kept=KeptComparisons(kept if machine.has_committed_code else None, asdict(machine)),
     )
     result = run_job(job, run, machine)
     save_result(results, result)
@@ -132,6 +134,7 @@ def main() -> int:
     if arguments.list:
         print("\n".join(f"{job.name:18} {job.title}" for job in jobs))
         return 0
+    use_this_tree()
     machine = read_machine(arguments.keep)
     results = [(job, saved_or_run(job, arguments, machine)) for job in jobs]
     run = Run(is_quick=arguments.quick)

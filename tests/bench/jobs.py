@@ -19,15 +19,18 @@ import argparse
 import importlib
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
 import psutil
 
 from tests.bench.figures import Figure, Goal, Measure, collect_figures, is_ours
-from tests.bench.kept_comparisons import KeptComparisons
+from tests.bench.kept_comparisons import Comparison, KeptComparisons
+from tests.bench.machine import use_this_tree
 from tests.bench.run_log import RunLog
 
 ROOT: Final = Path(__file__).parents[2]
@@ -96,26 +99,38 @@ def take_turns(
     """Measure the systems one after the other, by default as many times as the run has turns.
 
     A peer that fails is left out from then on, with a note; a failure of ours ends the job. What a
-    stopped run has measured is not measured again.
+    stopped run has measured of all systems is not measured again.
     """
     many = turns or run.turns
-    if (kept := run.kept.find_next([*systems], many)) is not None:
+    if (kept := run.kept.take_next([*systems], many)) is not None:
         print(f"  kept from a stopped run: {', '.join(systems)}", file=sys.stderr, flush=True)
         run.log.add(kept.log)
         return kept.figures
     # the log of this comparison alone is kept with it
-    apart = replace(run, log=RunLog())
+    own_run = replace(run, log=RunLog())
+    date, begun = datetime.now(UTC).isoformat(), time.monotonic()
     try:
-        figures = _measure_turns(apart, systems, many)
+        figures, failed = _measure_turns(own_run, systems, many)
     finally:
-        run.log.add(apart.log)
-    run.kept.keep([*systems], many, figures, apart.log)
+        run.log.add(own_run.log)
+    run.kept.keep(
+        Comparison(
+            systems=tuple(systems),
+            turns=many,
+            date=date,
+            seconds=time.monotonic() - begun,
+            log=own_run.log,
+            figures=figures,
+            failed=failed,
+        )
+    )
     return figures
 
 
 def _measure_turns(
     run: Run, systems: Mapping[str, Callable[[], Iterable[Measure]]], turns: int
-) -> tuple[Figure, ...]:
+) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
+    """Return the figures, and the peers that failed."""
     taken: list[tuple[str, Measure]] = []
     failed: set[str] = set()
     for turn in range(turns):
@@ -134,7 +149,7 @@ def _measure_turns(
                 continue
             taken += [(system, one) for one in measures]
             _print_measures(measures)
-    return collect_figures(taken)
+    return collect_figures(taken), tuple(sorted(failed))
 
 
 def first_line(error: BaseException) -> str:
@@ -158,5 +173,6 @@ def run_alone(job: Job) -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes and one turn")
     parser.add_argument("--turns", type=int, help="3, or 1 with --quick")
     arguments = parser.parse_args()
+    use_this_tree()
     run = Run(turns=arguments.turns or (1 if arguments.quick else 3), is_quick=arguments.quick)
     return int(not print_job(job, run, tuple(job.measure(run))))

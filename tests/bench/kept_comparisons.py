@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,13 +14,19 @@ from tests.bench.run_log import RunLog
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What some systems measured in their turns; ``seconds``: how long that took."""
+    """What some systems measured in their turns.
+
+    ``date``: when it began, ISO 8601 in UTC; ``seconds``: how long it took. ``failed``: the systems
+    that were left out.
+    """
 
     systems: tuple[str, ...]
     turns: int
+    date: str
     seconds: float
     log: RunLog
     figures: tuple[Figure, ...]
+    failed: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -29,51 +34,43 @@ class KeptComparisons:
     """The comparisons of one job, in their order, in a file; None keeps nothing.
 
     ``conditions``: what a stopped run must have had in common with this one, or it is measured
-    again: the machine and the versions.
+    again: the machine and the versions, which say which code that was.
     """
 
     file: Path | None = None
     conditions: object = None
     made: list[Comparison] = field(default_factory=list)
+    earlier_seconds: float = 0.0
     _earlier: list[Comparison] = field(default_factory=list)
-    _begun: float = 0.0
 
     def __post_init__(self) -> None:
         if self.file is not None and self.file.is_file():
             self._earlier = _load(self.file, self.conditions)
 
     @property
-    def earlier_seconds(self) -> float:
-        """Return how long those comparisons took that a stopped run has made."""
-        return sum(one.seconds for one in self._earlier[: len(self.made)])
+    def first_date(self) -> str | None:
+        """Return when the oldest comparison began."""
+        return min((one.date for one in self.made), default=None)
 
-    def find_next(self, systems: Sequence[str], turns: int) -> Comparison | None:
-        """Return the next comparison if a stopped run has made it; else its time begins."""
+    def take_next(self, systems: Sequence[str], turns: int) -> Comparison | None:
+        """Return the next comparison if a stopped run has made it with all systems."""
         number = len(self.made)
-        if number < len(self._earlier):
-            found = self._earlier[number]
-            if found.systems == tuple(systems) and found.turns >= turns:
-                self.made.append(found)
-                return found
-        self._earlier = self._earlier[:number]
-        self._begun = time.monotonic()
-        return None
+        found = self._earlier[number] if number < len(self._earlier) else None
+        if found is None or found.systems != tuple(systems) or found.turns < turns or found.failed:
+            return None
+        self.made.append(found)
+        self.earlier_seconds += found.seconds
+        return found
 
-    def keep(
-        self, systems: Sequence[str], turns: int, figures: tuple[Figure, ...], log: RunLog
-    ) -> None:
-        """Write what was measured since ``find_next``."""
-        seconds = time.monotonic() - self._begun
-        self.made.append(
-            Comparison(
-                systems=tuple(systems), turns=turns, seconds=seconds, log=log, figures=figures
-            )
-        )
+    def keep(self, comparison: Comparison) -> None:
+        """Write the next comparison beside what is kept already."""
+        self.made.append(comparison)
         if self.file is None:
             return
         self.file.parent.mkdir(parents=True, exist_ok=True)
         half = self.file.with_suffix(".half")
-        kept = {"conditions": self.conditions, "made": [asdict(one) for one in self.made]}
+        made = [*self.made, *self._earlier[len(self.made) :]]
+        kept = {"conditions": self.conditions, "made": [asdict(one) for one in made]}
         half.write_text(json.dumps(kept) + "\n")
         half.replace(self.file)
 
@@ -100,6 +97,8 @@ def _decode(found: dict[str, Any]) -> Comparison:
     return Comparison(
         systems=tuple(found["systems"]),
         turns=found["turns"],
+        date=found["date"],
+        failed=tuple(found["failed"]),
         seconds=found["seconds"],
         log=RunLog(**found["log"]),
         figures=decode_figures(found["figures"]),

@@ -14,9 +14,11 @@ from typing import Final
 
 import psutil
 
+import reconciler
 from tests.bench.versions import DELTA_VERSION, HUDI_VERSION, ICEBERG_VERSION
 from tests.oracle.bundles import BundleUnavailableError, java
 
+_ROOT: Final = Path(__file__).parents[2]
 _PYTHON: Final = ("pyspark", "pyarrow", "numpy")
 
 
@@ -31,6 +33,11 @@ class Machine:
     system: str
     versions: dict[str, str]
 
+    @property
+    def has_committed_code(self) -> bool:
+        """Return whether the versions say exactly which code is measured."""
+        return re.fullmatch(r"commit [0-9a-f]+", self.versions["reconciler"]) is not None
+
 
 def read_machine(folder: Path) -> Machine:
     """Return this machine; ``folder``: where the benches' tables are."""
@@ -41,7 +48,7 @@ def read_machine(folder: Path) -> Machine:
         disk=_read_disk(folder),
         system=f"{platform.system()} {platform.release()}",
         versions={
-            "reconciler": f"commit {_read_commit()}",
+            "reconciler": f"commit {read_commit()}",
             "Python": platform.python_version(),
             **{name: version(name) for name in _PYTHON},
             "Java": _read_java(),
@@ -87,16 +94,27 @@ def _read_java() -> str:
     return found[1] if found else done.stderr.splitlines()[0]
 
 
-def _read_commit() -> str:
+def use_this_tree() -> None:
+    """Make the programs of the benches import the code beside them, not one that is installed.
+
+    SystemExit if this process has imported another.
+    """
+    found = Path(reconciler.__file__).parents[1]
+    if found != _ROOT:
+        raise SystemExit(f"reconciler is imported from {found}: set PYTHONPATH={_ROOT}")
+    others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(_ROOT), *filter(None, others)])
+
+
+def read_commit() -> str:
     """Return the commit, with ``and changes`` if the work tree differs from it."""
-    root = Path(__file__).parents[2]
     try:
-        at = _git(root, "rev-parse", "--short=10", "HEAD")
-        return f"{at} and changes" if _git(root, "status", "--porcelain", "-uno") else at
+        at = _git("rev-parse", "--short=10", "HEAD")
+        return f"{at} and changes" if _git("status", "--porcelain", "-uno") else at
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
 
-def _git(root: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(root), *arguments]
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(_ROOT), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+from collections.abc import Collection
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -12,14 +15,24 @@ import pytest
 
 from tests.bench import __main__ as command
 from tests.bench.figures import CPU, UNITS, Figure, Measure
-from tests.bench.jobs import MODULES, Job, Run, load_job, take_turns
-from tests.bench.machine import Machine, read_machine
+from tests.bench.jobs import MODULES, ROOT, Job, Run, load_job, take_turns
+from tests.bench.machine import Machine, read_machine, use_this_tree
 from tests.bench.saved_results import load_result
 from tests.bench.versions import OURS
 
 MACHINE = Machine(
     processor="p", cores=2, memory_gib=1, disk="d", system="s", versions={"reconciler": "commit 0"}
 )
+#: of code that differs from its commit
+CHANGED = replace(MACHINE, versions={"reconciler": "commit 0 and changes"})
+
+
+@pytest.fixture(autouse=True)
+def code(monkeypatch) -> list[str]:
+    """The commit that the work tree is said to have, the last one from the second job on."""
+    commits = ["0"]
+    monkeypatch.setattr(command, "read_commit", lambda: commits[-1])
+    return commits
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -61,8 +74,11 @@ def test_a_run_goes_on_with_jobs_that_failed_or_had_fewer_turns(tmp_path):
     assert [1, 1, 2, 1] == seen
 
 
-def comparing_job(stops_at: str) -> tuple[Job, list[str]]:
-    """Return a job of two comparisons, and what it measures; the first run stops at one of them."""
+def comparing_job(stops_at: str, fails: Collection[str] = ()) -> tuple[Job, list[str]]:
+    """Return a job of two comparisons, and what it measures; the first run stops at one of them.
+
+    ``fails``: the peers that cannot be measured.
+    """
     seen: list[str] = []
 
     def measure(run: Run) -> list[Figure]:
@@ -70,7 +86,7 @@ def comparing_job(stops_at: str) -> tuple[Job, list[str]]:
             seen.append(f"{what} {system}")
             if seen.count(f"{what} {system}") == 1 and stops_at == what:
                 raise KeyboardInterrupt
-            if system == "Delta":
+            if system in fails:
                 raise SystemExit("no network")
             return [Measure(what=what, unit=CPU, value=len(seen))]
 
@@ -96,27 +112,76 @@ def test_a_stopped_job_goes_on_with_the_comparison_that_was_running(tmp_path):
     result = command.saved_or_run(job, arguments(tmp_path), MACHINE)
 
     assert [f"small {OURS}", "small Delta", f"large {OURS}", f"large {OURS}"] == seen
-    assert [("small", (1,)), ("large", (4,))] == [(f.what, f.turns) for f in result.figures]
-    assert ["Delta failed in turn 1: no network"] == result.log.notes
+    assert [("small", (1,)), ("small", (2,)), ("large", (4,))] == [
+        (figure.what, figure.turns) for figure in result.figures
+    ]
     assert 3 == len(result.log.busy)
     assert ["compares.json"] == [file.name for file in (tmp_path / "figures").iterdir()]
     assert result == load_result(tmp_path / "figures", "compares")
 
 
+@pytest.mark.usefixtures("quiet")
+def test_a_peer_that_failed_in_a_stopped_run_is_tried_again(tmp_path):
+    fails = {"Delta"}
+    job, seen = comparing_job("large", fails)
+    with pytest.raises(KeyboardInterrupt):
+        command.saved_or_run(job, arguments(tmp_path), MACHINE)
+    fails.clear()
+    result = command.saved_or_run(job, arguments(tmp_path), MACHINE)
+
+    assert 2 == seen.count("small Delta")
+    assert [] == result.log.notes
+
+
+@pytest.mark.usefixtures("quiet")
+def test_figures_have_the_date_of_their_oldest_comparison(tmp_path):
+    job, _ = comparing_job("large")
+    with pytest.raises(KeyboardInterrupt):
+        command.saved_or_run(job, arguments(tmp_path), MACHINE)
+    before = datetime.now(UTC).isoformat()
+    result = command.saved_or_run(job, arguments(tmp_path), MACHINE)
+
+    assert result.date < before
+
+
+@pytest.mark.usefixtures("quiet")
+def test_code_that_changes_while_a_job_runs_is_noted(tmp_path, code):
+    job, _ = comparing_job("")
+    code.append("1")
+    result = command.saved_or_run(job, arguments(tmp_path), MACHINE)
+
+    assert ["the code changed while it ran: commit 0 became commit 1"] == result.log.notes
+
+
+def test_code_that_is_installed_elsewhere_is_not_measured(monkeypatch):
+    monkeypatch.setattr("reconciler.__file__", "/elsewhere/reconciler/__init__.py")
+
+    with pytest.raises(SystemExit, match="reconciler is imported from /elsewhere: set PYTHONPATH"):
+        use_this_tree()
+
+
+def test_programs_of_benches_import_the_code_beside_them(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    use_this_tree()
+
+    assert f"{ROOT}{os.pathsep}/elsewhere" == os.environ["PYTHONPATH"]
+
+
 @pytest.mark.parametrize(
-    ("machine", "more"),
+    ("first", "second", "more"),
     [
-        (replace(MACHINE, versions={"reconciler": "commit 1"}), {}),
-        (MACHINE, {"turns": 2}),
-        (MACHINE, {"fresh": True}),
+        (MACHINE, replace(MACHINE, versions={"reconciler": "commit 1"}), {}),
+        (MACHINE, MACHINE, {"turns": 2}),
+        (MACHINE, MACHINE, {"fresh": True}),
+        (CHANGED, CHANGED, {}),
     ],
 )
 @pytest.mark.usefixtures("quiet")
-def test_what_a_stopped_job_compared_otherwise_is_compared_again(tmp_path, machine, more):
+def test_what_a_stopped_job_compared_otherwise_is_compared_again(tmp_path, first, second, more):
     job, seen = comparing_job(stops_at="large")
     with pytest.raises(KeyboardInterrupt):
-        command.saved_or_run(job, arguments(tmp_path), MACHINE)
-    command.saved_or_run(job, arguments(tmp_path, **more), machine)
+        command.saved_or_run(job, arguments(tmp_path), first)
+    command.saved_or_run(job, arguments(tmp_path, **more), second)
 
     assert seen.count(f"small {OURS}") == 1 + more.get("turns", 1)
 
