@@ -124,8 +124,8 @@ def _describe_files(session: TableSession, done: UnpublishedWrite) -> WriteChang
             ]
             for written in done.files
         },
-        without_losses=_list_paths(file for file in rewritten if not file.counts.deletes),
-        without_gains=_list_paths(file for file in rewritten if not file.counts.inserts),
+        without_lost_keys=_list_paths(file for file in rewritten if not file.counts.deletes),
+        without_gained_keys=_list_paths(file for file in rewritten if not file.counts.inserts),
         replaced=[
             (groups.get_base_path(group), int(groups.base[group]))
             for group in replaced

@@ -39,8 +39,8 @@ class WriteChanges:
 
     ``added``: partition path ("" of a table without partitions) -> its new base files, which are on
     storage; ``logged``: its new log files. ``sources``: path of a new file -> the base files whose
-    rows it has, which may be of other file groups. ``without_losses``: paths of new files that have
-    all keys of their sources; ``without_gains``: of those that have no others. The other files are
+    rows it has, which may be of other file groups. ``without_lost_keys``: paths of new files that have
+    all keys of their sources; ``without_gained_keys``: of those that have no others. The other files are
     compared with their sources. ``replaced``: base files of file groups that the write replaces.
     ``types``: Arrow types of all columns of the new files. ``rewritten_partitions``: those of which
     the new files hold all rows.
@@ -53,8 +53,8 @@ class WriteChanges:
     added: Mapping[str, Sequence[WrittenFile]]
     logged: Mapping[str, Sequence[WrittenLogFile]] = field(default_factory=dict)
     sources: Mapping[str, Sequence[SizedPath]] = field(default_factory=dict)
-    without_losses: Collection[str] = frozenset()
-    without_gains: Collection[str] = frozenset()
+    without_lost_keys: Collection[str] = frozenset()
+    without_gained_keys: Collection[str] = frozenset()
     replaced: Sequence[SizedPath] = ()
     types: Mapping[str, Any] = field(default_factory=dict)
     rewritten_partitions: frozenset[str] = frozenset()
@@ -140,7 +140,7 @@ class _MovedKeys:
     def _read_gained_keys(self, path: str, size: int) -> Iterator[Any]:
         """Yield the keys of a new file that none of its sources has."""
         sources = self.changes.sources.get(path, ())
-        if path in self.changes.without_gains:
+        if path in self.changes.without_gained_keys:
             return
         keys = read_record_keys(self.storage, path, size)
         yield from _exclude_keys(keys, self._read_source_keys(sources)) if sources else keys
@@ -194,7 +194,7 @@ class _MovedKeys:
     def read_removed_keys(self) -> Iterator[Any]:
         """Yield keys of older files that the next one lacks, and of replaced file groups."""
         for path, sources in self.changes.sources.items():
-            if sources and path not in self.changes.without_losses:
+            if sources and path not in self.changes.without_lost_keys:
                 after = read_record_keys(self.storage, path, self._sizes[path])
                 yield from _exclude_keys(self._read_source_keys(sources), after)
         yield from self.changes.read_logged_deletions()
