@@ -9,9 +9,10 @@ from typing import Final
 
 from reconciler.storage.locations import find_local_path
 
-#: file systems on disks or in memory of this machine, where a call does not wait for another one
+#: file systems on disks or in memory of this machine, where a call does not wait for another one;
+#: not btrfs, whose folders are on other devices than its mounts say
 _OF_THIS_MACHINE: Final = frozenset(
-    {"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"}
+    {"ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"}
 )
 
 

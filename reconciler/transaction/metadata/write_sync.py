@@ -39,9 +39,10 @@ class WriteChanges:
 
     ``added``: partition path ("" of a table without partitions) -> its new base files, which are on
     storage; ``logged``: its new log files. ``sources``: path of a new file -> the base files whose
-    rows it has, which may be of other file groups. ``without_lost_keys``: paths of new files that have
-    all keys of their sources; ``without_gained_keys``: of those that have no others. The other files are
-    compared with their sources. ``replaced``: base files of file groups that the write replaces.
+    rows it has, which may be of other file groups. ``without_lost_keys``: paths of new files that
+    have all keys of their sources; ``without_gained_keys``: of those that have no others. The other
+    files are compared with their sources. ``replaced``: base files of file groups that the write
+    replaces.
     ``types``: Arrow types of all columns of the new files. ``rewritten_partitions``: those of which
     the new files hold all rows.
     ``replaced_groups``: replaced file groups without a base file among them; ``read_log_keys``
