@@ -8,6 +8,8 @@ import sys
 from contextlib import suppress
 from typing import Final, NoReturn
 
+from reconciler.cli.pandas_import import leave_pandas_out
+
 _EXIT_FAILED: Final = 1
 _EXIT_INTERRUPTED: Final = 130
 
@@ -32,6 +34,7 @@ def main() -> NoReturn:
     """Run the command line and exit with its code."""
     ending = _ExitHandler()
     atexit.register(ending)  # the first handler registered is the last one called
+    leave_pandas_out()
     ending.code = run_command()
     sys.exit(ending.code)
 

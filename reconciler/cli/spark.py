@@ -18,6 +18,7 @@ from reconciler.cli.error_reports import DEBUG
 from reconciler.cli.java import find_java_need, use_java
 from reconciler.cli.logs import redirect_child_output
 from reconciler.cli.options import Executor, SparkOptions, SparkSettings
+from reconciler.cli.pandas_import import allow_pandas
 from reconciler.cli.spark_connectors import (
     NO_STORES,
     StoreNeeds,
@@ -99,6 +100,7 @@ def open_spark_session(
     """
     check_master(master, conf)
     check_own_settings(conf)
+    allow_pandas()
     from pyspark.sql import SparkSession  # noqa: PLC0415 (slow to import)
 
     running = find_running_session()

@@ -48,6 +48,7 @@ def at_exit(monkeypatch):
     """What the program asks to be called when it ends: not when the tests do."""
     asked = []
     monkeypatch.setattr(entry.atexit, "register", asked.append)
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
     return asked
 
 

@@ -1,0 +1,82 @@
+"""Commands do without pandas, which pyarrow would import, until Spark starts."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli import spark
+from reconciler.cli.pandas_import import allow_pandas, leave_pandas_out
+from tests.trees import unpack
+
+TABLES = Path(__file__).parents[2] / "tables"
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {name: orders}
+spec:
+  path: v8_mor_part
+  timezone: UTC
+  concurrency: {lock: {provider: filesystem}}
+  retention: {commits: 1}
+  clustering: {columns: [id], when: always}
+"""
+
+
+@pytest.fixture
+def fresh_imports(monkeypatch):
+    """Nothing of pandas is imported yet, and what finds modules is as it was afterwards."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pandas"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+
+
+def can_import_pandas() -> bool:
+    try:
+        return importlib.import_module("pandas") is not None
+    except ImportError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("read", "v8_mor_part", "--where", "id = 3"),
+        ("read", "v8_mor_part", "--where", "id = 3", "--explain"),
+        ("plan", "orders.yaml", "-o", "plan.json"),
+        ("apply", "orders.yaml", "--auto-approve"),
+    ],
+)
+def test_small_work_imports_no_pandas(arguments, tmp_path):
+    unpack(TABLES / "v8_mor_part.zip", tmp_path)
+    (tmp_path / "orders.yaml").write_text(SPEC)
+    command = [sys.executable, "-X", "importtime", "-m", "reconciler", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+
+    assert done.returncode in (0, 4)  # a write of somebody else is pending, which is left alone
+    assert {"pyarrow.lib", "pandas.core"} & imported == {"pyarrow.lib"}
+
+
+@pytest.mark.usefixtures("fresh_imports")
+def test_pandas_is_as_if_it_was_not_installed_until_it_is_allowed():
+    leave_pandas_out()
+    without = can_import_pandas()
+    allow_pandas()
+
+    assert (False, True) == (without, can_import_pandas())
+
+
+@pytest.mark.usefixtures("fresh_imports")
+def test_spark_may_import_pandas(monkeypatch):
+    session = object()
+    monkeypatch.setattr(spark, "find_running_session", lambda: session)
+    leave_pandas_out()
+    with spark.open_spark_session(None, {}) as found:
+        assert session is found
+
+    assert can_import_pandas()
