@@ -53,7 +53,7 @@ class Shelf:
     def list(self, folder: str) -> builtins.list[StorageEntry]:
         prefix = f"{folder}/" if folder else ""
         found: dict[str, StorageEntry] = {}
-        for path, (data, modified_ms) in self.files.items():
+        for path, (data, modified_ms) in self.files.copy().items():
             if path.startswith(prefix):
                 name, slash, _ = path[len(prefix) :].partition("/")
                 found[name] = StorageEntry(
