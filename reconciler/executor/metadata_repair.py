@@ -250,17 +250,12 @@ def _drop(session: ApplySession, names: tuple[str, ...]) -> None:
     drop_partitions(session.storage, properties, names, rebuilt=unfinished)
 
 
-def verify_after_apply(session: ApplySession, before: TableState) -> Iterator[StepOutcome]:
-    """Verify the metadata table after the steps of an apply, if the spec wants that.
+def verify_after_apply(session: ApplySession, before: TableState) -> StepOutcome:
+    """Verify the metadata table after the steps of an apply.
 
     ``before``: the table when the apply began. A difference that was not there then is a failed
     check; others are in the plan. What cannot be verified is a warning.
     """
-    if session.spec.metadata is not None and session.spec.metadata.verify == "each-apply":
-        yield _verify(session, before)
-
-
-def _verify(session: ApplySession, before: TableState) -> StepOutcome:
     with session.phase("check"):
         try:
             found = verify_metadata(

@@ -1,4 +1,8 @@
-"""Apply a plan: every table on its own, so that one that fails does not stop the rest."""
+"""Apply a plan: every table on its own, so that one that fails does not stop the rest.
+
+What few tables need is imported when one needs it.
+"""
+# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
@@ -6,17 +10,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from reconciler.errors import ReconcilerError, choose_worst_code
 from reconciler.executor.audit import Journal
 from reconciler.executor.catalog_sync import check_catalog_location, sync_catalog
-from reconciler.executor.clean.hudi_execution import check_delegation
-from reconciler.executor.clean.resume import report_finished_clean, resume_cleans
-from reconciler.executor.cluster.finish import finish_clustering
-from reconciler.executor.cluster.resume import resume_clusterings
-from reconciler.executor.compact.resume import list_resumed_compactions, resume_compactions
-from reconciler.executor.expiry.dead_deletions import take_back_dead_deletions
 from reconciler.executor.fresh_plan import FreshPlan, check_identity, effective_plan
 from reconciler.executor.gate import (
     AdmittedPlan,
@@ -27,20 +25,26 @@ from reconciler.executor.gate import (
     get_waiver_time,
     omit_refused,
 )
-from reconciler.executor.index.run import HUDI_TARGET, run_index
-from reconciler.executor.metadata_repair import run_metadata_repair, verify_after_apply
+from reconciler.executor.pending_steps import find_pending, list_foreign_clusterings
 from reconciler.executor.result import (
     ApplyResult,
     StepOutcome,
     TableResult,
 )
 from reconciler.executor.session import ApplyContext, ApplySession, open_apply_session
-from reconciler.executor.step_runs import rewrite_groups, run_removal, run_under_lock
+from reconciler.executor.step_runs import (
+    build_indexes,
+    repair_metadata,
+    rewrite_groups,
+    run_removal,
+    run_under_lock,
+)
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.unchanging_files import is_unchanging
 from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import (
+    INDEX_TARGETS,
     CleanStep,
     ClusterStep,
     IndexStep,
@@ -51,11 +55,13 @@ from reconciler.plans.model import (
     RollbackStep,
     TablePlan,
 )
-from reconciler.plans.partition_deletion import DeletePartitionStep
+from reconciler.plans.partition_deletion import DeletePartitionStep, deleted_partitions
 from reconciler.plans.refused_steps import find_refused_kinds
 from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.spark.failures import explain_error, is_spark_error
 from reconciler.spec.model import TableSpec
+from reconciler.state.model import TableState
+from reconciler.storage.api import Storage
 from reconciler.storage.locations import identify_place
 from reconciler.storage.parallel import group_by_key, run_parallel
 from reconciler.storage.remembering import RememberingStorage
@@ -63,6 +69,9 @@ from reconciler.transaction.process import Clock
 from reconciler.transaction.recovery.finished_runs import remove_finished_runs
 
 OnCrash = Callable[[TablePlan, Exception], None]
+
+#: the index that is in the metadata table
+_COLUMN_STATS: Final = INDEX_TARGETS[1]
 
 
 def apply_plan(
@@ -177,13 +186,12 @@ class _ApplyRun:
         remove_finished_runs(storage, spec, context.run_context, owner)
         if not plan.steps and not _waits_for_clean(plan, spec):
             return done.make_result(unchanged=not done.refusals)
-        take_back_dead_deletions(plan, spec, storage, context)
+        _take_back_dead_deletions(plan, spec, storage, context)
         with context.phase(plan.name, "observe"):
             session, fresh = open_apply_session(plan, spec, storage, self.digest, context)
             check_identity(plan, fresh.state)
             session = replace(session, plan=self._omit_refused_now(table, fresh, done))
-            if context.hudi is not None:
-                check_delegation(session, context.hudi)
+            _check_delegation(session)
         with session.heartbeats.run():
             _run_steps(session, fresh, done)
         if (failure := session.lock.take_release_failure()) is not None:
@@ -232,12 +240,30 @@ class _TableProgress:
         return TableResult(name=self.plan.name, path=self.plan.path, **{**known, **more})
 
 
+def _take_back_dead_deletions(
+    plan: TablePlan, spec: TableSpec, storage: Storage, context: ApplyContext
+) -> None:
+    """Take back the pending deletions of partitions of dead applies, if the plan deletes some."""
+    if deleted_partitions(plan.steps):
+        from reconciler.executor.expiry.dead_deletions import take_back_dead_deletions
+
+        take_back_dead_deletions(spec, storage, context)
+
+
+def _check_delegation(session: ApplySession) -> None:
+    """Raise UnsupportedError if Hudi is to execute the steps and cannot do it as reviewed."""
+    if (hudi := session.context.hudi) is not None:
+        from reconciler.executor.clean.hudi_execution import check_delegation
+
+        check_delegation(session, hudi)
+
+
 def _run_steps(session: ApplySession, fresh: FreshPlan, done: _TableProgress) -> None:
     """Collect every step's outcome, with the time that it took."""
     session.context.wait_for_workers()
     clock = session.context.clock
     started = clock.now_ms()
-    outcomes = chain(_steps(session, fresh, done), verify_after_apply(session, fresh.state))
+    outcomes = chain(_steps(session, fresh, done), _verify(session, fresh.state))
     for outcome in outcomes:
         done.outcomes.append(replace(outcome, seconds=_seconds_since(started, clock)))
         started = clock.now_ms()
@@ -250,28 +276,30 @@ def _steps(  # noqa: PLR0915 (a case for each kind of step)
 
     A step that turns out to be refused is left, and the others run.
     """
-    pending = _find_pending(session, first)
-    yield from _resume(session, first, done)
+    pending = find_pending(session, first)
+    yield from _resume(session, first, done) if pending else ()
     fresh = None if pending else first
     for step in session.plan.steps:
         match step:
             case ResumeStep():
                 if step.instant not in pending:
+                    from reconciler.executor.clean.resume import report_finished_clean
+
                     yield report_finished_clean(first, step)
             case RollbackStep() | SavepointStep():
                 yield run_under_lock(session, step, fresh)
                 fresh = None
             case MetadataStep():
                 with _leave_refused(done):
-                    yield run_metadata_repair(session, step, fresh)
+                    yield repair_metadata(session, step, fresh)
                 fresh, session = None, _reload_properties(session)
             case DeletePartitionStep() | ClusterStep() | CompactStep():
                 with _leave_refused(done):
                     yield _remember_replaced(session, rewrite_groups(session, step, fresh))
                 fresh = None
             case IndexStep():
-                yield from run_index(session, step, fresh)
-                if HUDI_TARGET in step.targets:
+                yield from build_indexes(session, step, fresh)
+                if _COLUMN_STATS in step.targets:
                     fresh, session = None, _reload_properties(session)
             case CleanStep() | OrphansStep() | ArchiveStep():
                 with _leave_refused(done):
@@ -281,32 +309,25 @@ def _steps(  # noqa: PLR0915 (a case for each kind of step)
                 assert_never(step)
 
 
+def _verify(session: ApplySession, before: TableState) -> Iterator[StepOutcome]:
+    """Verify the metadata table after the steps, if the spec wants that."""
+    metadata = session.spec.metadata
+    if metadata is not None and metadata.verify == "each-apply":
+        from reconciler.executor.metadata_repair import verify_after_apply
+
+        yield verify_after_apply(session, before)
+
+
 def _reload_properties(session: ApplySession) -> ApplySession:
     """Return the session with the partitions that the metadata table has now."""
     return replace(session, properties=load_properties(session.storage))
 
 
-def _find_pending(session: ApplySession, first: FreshPlan) -> frozenset[str]:
-    """Return the pending instants that are resumed: cleans, clusterings, compactions."""
-    clusterings = {one.instant for one in first.state.pending_clusterings if one.is_ours}
-    clusterings |= {step.instant for step in _list_foreign(session, first)}
-    compactions = (step.instant for step in list_resumed_compactions(session, first))
-    cleans = (clean.instant for clean in first.state.pending_cleans)
-    return frozenset((*cleans, *clusterings, *compactions))
-
-
-def _list_foreign(session: ApplySession, first: FreshPlan) -> list[ResumeStep]:
-    """Return the reviewed steps that finish another writer's clustering that is pending."""
-    pending = {one.instant for one in first.state.pending_clusterings if not one.is_ours}
-    return [
-        step
-        for step in session.plan.steps
-        if isinstance(step, ResumeStep) and step.writer and step.instant in pending
-    ]
-
-
 def _resume(session: ApplySession, first: FreshPlan, done: _TableProgress) -> Iterator[StepOutcome]:
     """Resume pending cleans, clusterings and compactions, except kinds that are refused."""
+    from reconciler.executor.clean.resume import resume_cleans
+    from reconciler.executor.compact.resume import resume_compactions
+
     kinds = find_refused_kinds(done.refusals)
     if "clean" not in kinds:
         yield from resume_cleans(session, first)
@@ -320,11 +341,14 @@ def _resume(session: ApplySession, first: FreshPlan, done: _TableProgress) -> It
 
 def _resume_clusterings(session: ApplySession, first: FreshPlan) -> Iterator[StepOutcome]:
     """Resume clusterings of ours, and finish those of other writers that the review names."""
+    from reconciler.executor.cluster.finish import finish_clustering
+    from reconciler.executor.cluster.resume import resume_clusterings
+
     has_changed = bool(first.state.pending_cleans)
     for outcome in resume_clusterings(session, first):
         has_changed = True
         yield outcome
-    for step in _list_foreign(session, first):
+    for step in list_foreign_clusterings(session, first):
         yield finish_clustering(session, step, session.observe() if has_changed else first)
         has_changed = True
 

@@ -1,23 +1,28 @@
-"""Run one step of a reviewed plan by its kind."""
+"""Run one step of a reviewed plan by its kind.
+
+The code of a kind of step is imported when a plan has such a step: all kinds together take a fifth
+of the time of a small clean.
+"""
+# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import assert_never
 
-from reconciler.executor.archive.run import run_archive
-from reconciler.executor.clean.run import run_clean
-from reconciler.executor.cluster.run import run_cluster
-from reconciler.executor.compact.run import run_compact
-from reconciler.executor.expiry.run import run_delete_partitions
 from reconciler.executor.fresh_plan import FreshPlan
-from reconciler.executor.orphans import run_orphans
 from reconciler.executor.result import StepOutcome
-from reconciler.executor.rollback import run_rollback
-from reconciler.executor.savepoint import run_savepoint
 from reconciler.executor.session import ApplySession
 from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.compact_step import CompactStep
-from reconciler.plans.model import CleanStep, ClusterStep, OrphansStep, RollbackStep
+from reconciler.plans.model import (
+    CleanStep,
+    ClusterStep,
+    IndexStep,
+    MetadataStep,
+    OrphansStep,
+    RollbackStep,
+)
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.savepoint_step import SavepointStep
 
@@ -30,10 +35,16 @@ def rewrite_groups(
     """Run a step that replaces file groups, or their newest slices."""
     match step:
         case DeletePartitionStep():
+            from reconciler.executor.expiry.run import run_delete_partitions
+
             return run_delete_partitions(session, step, fresh)
         case ClusterStep():
+            from reconciler.executor.cluster.run import run_cluster
+
             return run_cluster(session, step, fresh)
         case CompactStep():
+            from reconciler.executor.compact.run import run_compact
+
             return run_compact(session, step, fresh)
         case _:
             assert_never(step)
@@ -45,10 +56,16 @@ def run_removal(
     """Remove files that reads no longer need, or instants that the timeline no longer needs."""
     match step:
         case CleanStep():
+            from reconciler.executor.clean.run import run_clean
+
             return run_clean(session, step, fresh)
         case OrphansStep():
+            from reconciler.executor.orphans import run_orphans
+
             return run_orphans(session, step, fresh)
         case ArchiveStep():
+            from reconciler.executor.archive.run import run_archive
+
             return run_archive(session, step, fresh)
         case _:
             assert_never(step)
@@ -59,5 +76,27 @@ def run_under_lock(
 ) -> StepOutcome:
     """Run a step that has no instant of its own."""
     if isinstance(step, RollbackStep):
+        from reconciler.executor.rollback import run_rollback
+
         return run_rollback(session, step, fresh)
+    from reconciler.executor.savepoint import run_savepoint
+
     return run_savepoint(session, step, fresh)
+
+
+def build_indexes(
+    session: ApplySession, step: IndexStep, fresh: FreshPlan | None
+) -> Iterator[StepOutcome]:
+    """Run a step that builds indexes, with an outcome for each."""
+    from reconciler.executor.index.run import run_index
+
+    return run_index(session, step, fresh)
+
+
+def repair_metadata(
+    session: ApplySession, step: MetadataStep, fresh: FreshPlan | None
+) -> StepOutcome:
+    """Run a step that drops or rebuilds parts of the metadata table."""
+    from reconciler.executor.metadata_repair import run_metadata_repair
+
+    return run_metadata_repair(session, step, fresh)

@@ -23,7 +23,8 @@ from reconciler.executor.compact.work import (
     measure_inputs,
 )
 from reconciler.executor.failed_write_execution import find_limits
-from reconciler.executor.fresh_plan import FreshPlan, is_planned_here
+from reconciler.executor.fresh_plan import FreshPlan
+from reconciler.executor.pending_steps import list_resumed_compactions
 from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.timeline.active import Timeline
@@ -40,30 +41,6 @@ from reconciler.transaction.recovery.abandoned_services import require_lock, tak
 from reconciler.transaction.recovery.damaged_files import find_cut_logs
 from reconciler.transaction.retry import MissingFiles, raise_changing, retry_while_changing
 from reconciler.transaction.run import finish_change, run_with_heartbeat
-
-
-def list_resumed_compactions(session: ApplySession, fresh: FreshPlan) -> list[ResumeStep]:
-    """Return the steps of compactions that are pending and to be finished, oldest first.
-
-    Those are the reviewed ones, and those that an earlier apply has planned: they were reviewed
-    then.
-    """
-    reviewed = [
-        step
-        for step in session.plan.steps
-        if isinstance(step, ResumeStep)
-        and step.action == "compaction"
-        and find_compaction(fresh.state, step.instant) is not None
-    ]
-    named = {step.instant for step in reviewed}
-    ours = [
-        step
-        for step in fresh.plan.steps
-        if isinstance(step, ResumeStep)
-        and step.instant not in named
-        and is_planned_here(fresh.state, step)
-    ]
-    return sorted([*reviewed, *ours], key=lambda step: step.instant)
 
 
 def resume_compactions(session: ApplySession, fresh: FreshPlan) -> Iterator[StepOutcome]:

@@ -15,8 +15,6 @@ from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.plans import RequestedReplace
-from reconciler.plans.model import TablePlan
-from reconciler.plans.partition_deletion import deleted_partitions
 from reconciler.plans.refusals import choose_zone
 from reconciler.spec.model import TableSpec
 from reconciler.state.extra_metadata import PLAN_DIGEST
@@ -27,16 +25,13 @@ from reconciler.transaction.recovery.takeover import read_last_heartbeat
 from reconciler.transaction.session import TableSession, open_session
 
 
-def take_back_dead_deletions(
-    plan: TablePlan, spec: TableSpec, storage: Storage, context: ApplyContext
-) -> None:
-    """Take back the pending deletions of partitions of dead applies, if the plan deletes some.
+def take_back_dead_deletions(spec: TableSpec, storage: Storage, context: ApplyContext) -> None:
+    """Take back the pending deletions of partitions of dead applies.
 
-    Other plans have a step for each. A table without a pending replacement is only listed. Raises
-    StorageError, FormatError, and BusyError if the lock is needed and another run has it.
+    For plans that delete partitions: others have a step for each. A table without a pending
+    replacement is only listed. Raises StorageError, FormatError, and BusyError if the lock is
+    needed and another run has it.
     """
-    if not deleted_partitions(plan.steps):
-        return
     properties = load_properties(storage)
     timeline = load_timeline(storage, properties)
     zone = choose_zone(properties.timezone, spec.timezone)
