@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.errors import UsageError
-from reconciler.storage.clients import make_client_options
 from reconciler.storage.locations import names_account
 from reconciler.storage.redaction import redact_urls
 from reconciler.writer.sources.formats import SourceFormat, detect_format, list_source_files
@@ -40,6 +39,10 @@ def find_source_files(
     """
 
     def find_options(path: str) -> dict[str, Any]:
+        if "://" not in path:
+            return {}
+        from reconciler.storage.clients import make_client_options  # noqa: PLC0415 (slow)
+
         return make_client_options(path, storage_options or {})
 
     files = list_source_files(paths, find_options)

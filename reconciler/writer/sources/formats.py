@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from reconciler.errors import StorageError, UsageError
 from reconciler.storage.redaction import redact_urls
+from reconciler.writer.sources.stores import HIDDEN, FoundFiles, find_files
 
 
 class SourceFormat(StrEnum):
@@ -30,8 +31,6 @@ _SUFFIXES: Final = {
 #: suffixes of compressed files, after that of the format
 _COMPRESSED: Final = ("gz", "bz2", "zst", "lz4", "snappy", "deflate")
 _AZURE: Final = ("abfs", "abfss")
-#: prefixes of hidden names, which Spark skips too
-_HIDDEN: Final = ("_", ".")
 
 
 def list_source_files(
@@ -43,37 +42,36 @@ def list_source_files(
     path and for a store that fails; UsageError for a folder of a Hudi table. No error repeats
     credentials of a URL.
     """
-    import fsspec  # noqa: PLC0415 (slow)
-
     result: list[str] = []
     for source in sources:
         shown_source = redact_urls(source)
         try:
-            store, path = fsspec.core.url_to_fs(source, **options(source))
+            look = find_files(source, options)
         except (ValueError, ImportError) as error:
             problem = redact_urls(str(error), source)
             raise UsageError(f"{shown_source}: the store cannot be opened: {problem}") from error
         try:
-            is_folder = store.isdir(path)
-            names = sorted(store.find(path)) if is_folder else [path] if store.exists(path) else []
+            found = look()
         except Exception as error:
             problem = redact_urls(getattr(error, "strerror", None) or str(error), source)
-            raise StorageError(shown_source, problem) from error
-        if not names:
-            raise StorageError(shown_source, "is empty" if is_folder else "does not exist")
-        if is_folder and any("/.hoodie" in name[len(path) :] for name in names):
+            place = redact_urls(getattr(error, "filename", None) or source, source)
+            raise StorageError(place, problem) from error
+        if not found.names:
+            raise StorageError(shown_source, "is empty" if found.is_folder else "does not exist")
+        if found.is_folder and any("/.hoodie" in name for name in found.list_below()):
             raise UsageError(
                 f"{shown_source}: is a Hudi table, whose files also hold changed and deleted "
                 "rows; read it with reconciler.read, and write that DataFrame"
             )
-        visible = [name for name in names if not is_folder or _is_visible(name[len(path) :])]
+        below = zip(found.names, found.list_below(), strict=True)
+        visible = [name for name, path in below if not found.is_folder or _is_visible(path)]
         if not visible:
             raise StorageError(shown_source, "has only hidden files")
-        result += [_make_url(store, source, name) for name in visible]
+        result += [_make_url(found, source, name) for name in visible]
     return result
 
 
-def _make_url(store: Any, source: str, name: str) -> str:
+def _make_url(found: FoundFiles, source: str, name: str) -> str:
     """Return a file's name as Spark takes it; the client of Azure leaves the account out."""
     scheme, _, rest = source.partition("://")
     if not rest:
@@ -81,11 +79,11 @@ def _make_url(store: Any, source: str, name: str) -> str:
     authority = rest.partition("/")[0]
     if scheme in _AZURE and "@" in authority:
         return f"{scheme}://{authority}/{name.partition('/')[2]}"
-    return str(store.unstrip_protocol(name))
+    return found.make_url(name)
 
 
 def _is_visible(below: str) -> bool:
-    return not any(part.startswith(_HIDDEN) for part in below.strip("/").split("/"))
+    return not any(part.startswith(HIDDEN) for part in below.strip("/").split("/"))
 
 
 def detect_format(files: Sequence[str]) -> SourceFormat:

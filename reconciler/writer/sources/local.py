@@ -19,6 +19,7 @@ from reconciler.storage.redaction import redact_urls
 from reconciler.writer.sources.avro import check_avro_columns, read_avro_batches, read_avro_schema
 from reconciler.writer.sources.files import SourceFiles
 from reconciler.writer.sources.formats import SourceFormat
+from reconciler.writer.sources.stores import measure_file, open_file
 
 #: rows of a batch
 _BATCH_ROWS: Final = 64 * 1024
@@ -109,13 +110,10 @@ def open_local_source(source: SourceFiles) -> LocalSource:
 
 
 def _sum_sizes(source: SourceFiles) -> int:
-    import fsspec  # noqa: PLC0415 (slow)
-
     sizes = []
     for name in source.files:
-        store, path = fsspec.core.url_to_fs(name, **source.store_options)
         try:
-            sizes.append(store.size(path) or 0)
+            sizes.append(measure_file(name, source.store_options))
         except OSError as error:
             problem = redact_urls(error.strerror or str(error), name)
             raise StorageError(redact_urls(name), problem) from error
@@ -173,11 +171,9 @@ def _split_groups(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
 @contextmanager
 def _open_parquet(name: str, options: Mapping[str, Any]) -> Iterator[pq.ParquetFile]:
     """Open a file for the block; raises FormatError and StorageError for errors in it."""
-    import fsspec  # noqa: PLC0415 (slow)
-
     shown = redact_urls(name)
     try:
-        with fsspec.open(name, "rb", **options) as data, pq.ParquetFile(data) as file:
+        with open_file(name, options) as data, pq.ParquetFile(data) as file:
             yield file
     except pa.ArrowException as error:
         problem = redact_urls(str(error).partition("\n")[0], name)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pytest
 
-from reconciler.errors import FormatError, ReconcilerError, UsageError
+from reconciler.errors import FormatError, ReconcilerError, StorageError, UsageError
 from reconciler.writer.sources.avro import read_avro_batches, read_avro_schema
 from reconciler.writer.sources.files import find_source_files
 from reconciler.writer.sources.formats import detect_format, list_source_files
@@ -131,3 +134,52 @@ def test_fields_that_only_values_have_are_joined_to_a_known_type():
     said = "struct<k:bigint,in:array<struct<u:string,v:boolean>>,new:bigint>"
     assert said == merge_types(known, found).simpleString()
     assert known == merge_types(known, known)
+
+
+@pytest.mark.parametrize("prefix", ["", "file://"])
+def test_a_folder_of_sources_that_cannot_be_read_is_named(tmp_path, monkeypatch, prefix):
+    """The client of local disks leaves it out, and all rows in it."""
+    scan = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("/locked"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scan(path)
+
+    for name in ("a", "locked"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "rows.parquet").touch()
+    monkeypatch.setattr(os, "scandir", refuse)
+
+    with pytest.raises(StorageError, match=r"/locked: Permission denied"):
+        list_source_files([f"{prefix}{tmp_path}"], no_options)
+
+
+def test_hidden_folders_of_a_local_disk_are_not_looked_into(tmp_path, monkeypatch):
+    for name in ("p=a", "_temporary", ".Trash-0"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "rows.parquet").touch()
+    scanned, scan = [], os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: scanned.append(path) or scan(path))
+
+    assert [f"{tmp_path}/p=a/rows.parquet"] == list_source_files([str(tmp_path)], no_options)
+    assert [str(tmp_path), f"{tmp_path}/p=a"] == scanned
+
+
+def test_a_hudi_table_on_a_local_disk_is_no_source(tmp_path):
+    (tmp_path / ".hoodie").mkdir()
+    (tmp_path / "f_0_1.parquet").touch()
+
+    with pytest.raises(UsageError, match="is a Hudi table"):
+        list_source_files([str(tmp_path)], no_options)
+
+
+def test_links_below_a_source_are_named_but_not_followed(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").touch()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "b.csv").touch()
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "other")
+
+    expected = [f"{tmp_path}/in/a.csv", f"{tmp_path}/in/link"]
+    assert expected == list_source_files([str(tmp_path / "in")], no_options)

@@ -1,4 +1,7 @@
-"""Commands do without pandas, which pyarrow would import, until Spark starts."""
+"""Small work on a local disk imports neither Spark nor clients of stores, and no pandas.
+
+pyarrow would import pandas at its first conversion of a Python value.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from reconciler.cli import spark
@@ -24,6 +29,16 @@ spec:
   concurrency: {lock: {provider: filesystem}}
   retention: {commits: 1}
   clustering: {columns: [id], when: always}
+"""
+NEW = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {name: new}
+spec:
+  path: new
+  timezone: UTC
+  table: {type: COPY_ON_WRITE, version: 9, recordKey: [id]}
+  concurrency: {lock: {provider: filesystem}}
 """
 
 
@@ -49,17 +64,20 @@ def can_import_pandas() -> bool:
         ("read", "v8_mor_part", "--where", "id = 3", "--explain"),
         ("plan", "orders.yaml", "-o", "plan.json"),
         ("apply", "orders.yaml", "--auto-approve"),
+        ("write", "new.yaml", "rows.parquet"),
     ],
 )
-def test_small_work_imports_no_pandas(arguments, tmp_path):
+def test_small_work_imports_little(arguments, tmp_path):
     unpack(TABLES / "v8_mor_part.zip", tmp_path)
     (tmp_path / "orders.yaml").write_text(SPEC)
+    (tmp_path / "new.yaml").write_text(NEW)
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "rows.parquet")
     command = [sys.executable, "-X", "importtime", "-m", "reconciler", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
 
     assert done.returncode in (0, 4)  # a write of somebody else is pending, which is left alone
-    assert {"pyarrow.lib", "pandas.core"} & imported == {"pyarrow.lib"}
+    assert {"pyarrow.lib", "pandas.core", "fsspec", "pyspark"} & imported == {"pyarrow.lib"}
 
 
 @pytest.mark.usefixtures("fresh_imports")
