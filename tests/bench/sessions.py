@@ -31,6 +31,8 @@ _SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
     "delta": {
         "spark.jars.packages": DELTA_PACKAGE,
         "spark.databricks.delta.snapshotPartitions": "2",  # of 50, for two cores
+        # it orders by columns without statistics, too: it collects those of the first 32
+        "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled": "false",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     },
