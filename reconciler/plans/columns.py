@@ -64,6 +64,12 @@ def string_bytes(column: Any) -> NDArray[np.uint8]:
     return np.frombuffer(column.buffers()[2] or b"", dtype=np.uint8)
 
 
+def get_text(column: Any) -> memoryview:
+    """Return the text of all values of a string array, one after the other."""
+    starts = get_value_offsets(column)
+    return memoryview(column.buffers()[2] or b"")[int(starts[0]) : int(starts[-1])]
+
+
 def replace_rows(column: Any, rows: Integers, values: Sequence[str]) -> Any:
     """Return the string array with new values in the given rows (ascending)."""
     is_replaced = np.zeros(len(column), np.bool_)

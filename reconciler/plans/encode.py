@@ -9,7 +9,7 @@ from typing import Any, assert_never
 
 from reconciler import canonical_json
 from reconciler.canonical_json import to_document
-from reconciler.plans import columns, file_rows, groups
+from reconciler.plans import columns, encode_files, groups
 from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import (
@@ -138,7 +138,7 @@ def _encode_step_lists(step: Step) -> Mapping[str, Iterator[Chunk]]:
             return {"partitions": _encode_partitions(step)}
         case OrphansStep():
             _check_sorted(step.files)
-            return {"partitions": _encode_list([file_rows.encode_orphans(step.files)])}
+            return {"partitions": _encode_list([encode_files.encode_orphans(step.files)])}
         case DeletePartitionStep():
             _check_partitions_sorted([partition.path for partition in step.partitions])
         case IndexStep() | MetadataStep() | SavepointStep() | ArchiveStep():
@@ -150,7 +150,7 @@ def _encode_step_lists(step: Step) -> Mapping[str, Iterator[Chunk]]:
 
 def _encode_named(key: str, files: NamedFiles) -> dict[str, Iterator[Chunk]]:
     _check_sorted(files)
-    return {key: _encode_list([file_rows.encode_named(files)])}
+    return {key: _encode_list([encode_files.encode_named(files)])}
 
 
 def _encode_groups(rewrites: Rewrites | None) -> dict[str, Iterator[Chunk]]:
@@ -159,14 +159,14 @@ def _encode_groups(rewrites: Rewrites | None) -> dict[str, Iterator[Chunk]]:
 
 def _encode_partitions(step: ResumeStep | CleanStep) -> Iterator[Chunk]:
     _check_sorted(step.files)
-    return _encode_list([file_rows.encode_partitions(step.files, step.delete_partitions)])
+    return _encode_list([encode_files.encode_partitions(step.files, step.delete_partitions)])
 
 
 def _encode_kept(kept: KeptFiles | None) -> Iterator[Chunk]:
     if kept is None:
         return _encode_list([])
     _check_sorted(kept)
-    return _encode_list([file_rows.encode_kept(kept)])
+    return _encode_list([encode_files.encode_kept(kept)])
 
 
 def _check_sorted(files: NamedFiles) -> None:

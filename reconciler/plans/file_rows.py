@@ -1,24 +1,22 @@
-"""Encode and decode lists of files as canonical JSON, in chunks, not an object per file.
+"""Decode lists of files, which ``encode_files`` has written, in chunks, not an object per file.
 
-Writing joins columns with Arrow's string kernels. Reading relies on the canonical form: every row
-has the same keys in the same order, so the n-th quote of a row always delimits the same field.
-``document.load_plan`` checks the result by writing it again and comparing bytes.
+This relies on the canonical form: every row has the same keys in the same order, so the n-th quote
+of a row always delimits the same field. ``document.load_plan`` checks the result by writing it
+again and comparing bytes.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler import arrays, canonical_json
-from reconciler.arrays import Codes, Integers
+from reconciler import arrays
+from reconciler.arrays import Integers
 from reconciler.plans import columns
 from reconciler.plans.model import (
     FILE_KINDS,
@@ -30,160 +28,9 @@ from reconciler.plans.model import (
     RemovedFiles,
 )
 
-_CHUNK_ROWS = 1 << 15
 _CHUNK_BYTES = 1 << 23
-_PIECE_BYTES = 1 << 17
 _ROW, _NAMED_ROW = b'{"because":"', b'{"name":"'
 _REMOVED_QUOTES, _ORPHAN_QUOTES, _KEPT_QUOTES, _NAMED_QUOTES = 18, 14, 16, 8
-
-
-# --- writing -------------------------------------------------------------------------------------
-
-_TextPart = Callable[[slice], Any]
-
-
-def encode_partitions(files: RemovedFiles, deleted: Sequence[str]) -> Iterator[bytes]:
-    """Yield the text between the brackets of ``partitions``, sorted by path.
-
-    ``deleted``: partitions whose directory is deleted, with or without files.
-    """
-    # every piece goes through several generators, two hashes and a file: few large ones are faster
-    pieces, size = list[bytes | memoryview](), 0
-    for piece in _encode_each(files, deleted):
-        pieces.append(piece)
-        size += len(piece)
-        if size >= _PIECE_BYTES:
-            yield b"".join(pieces)
-            pieces, size = [], 0
-    yield b"".join(pieces)
-
-
-def _encode_each(files: RemovedFiles, deleted: Sequence[str]) -> Iterator[bytes | memoryview]:
-    paths, by_row = columns.rank_values(files.partition)
-    bounds = _find_run_bounds(by_row)
-    spans = [(paths[by_row[a]], a, b) for a, b in itertools.pairwise(bounds)]
-    named = {path for path, _, _ in spans}
-    spans += [(path, 0, 0) for path in deleted if path not in named]
-    goes = frozenset(deleted)
-    text = _ChunkReader(_join_chunks(len(files), _removed_text_parts(files)))
-    for number, (path, start, end) in enumerate(sorted(spans)):
-        yield b'%s{"deletePartition":%s,"files":[' % (
-            b"," if number else b"",
-            b"true" if path in goes else b"false",
-        )
-        yield from text.cut(start, end)
-        yield b'],"path":%s}' % canonical_json.to_bytes(path)
-
-
-def encode_orphans(files: OrphanFiles) -> Iterator[bytes | memoryview]:
-    """Yield the text between the brackets of the ``partitions`` of orphan files, by path."""
-    paths, by_row = columns.rank_values(files.partition)
-    parts = (
-        *_sized_text_parts(files),
-        lambda rows: columns.escape_json(files.name[rows]),
-        _constant_text('"}}', ("",), np.zeros(len(files), np.int8)),
-    )
-    text = _ChunkReader(_join_chunks(len(files), parts))
-    for number, (start, end) in enumerate(itertools.pairwise(_find_run_bounds(by_row))):
-        yield b'%s{"files":[' % (b"," if number else b"")
-        yield from text.cut(start, end)
-        yield b'],"path":%s}' % canonical_json.to_bytes(paths[by_row[start]])
-
-
-def encode_kept(kept: KeptFiles) -> Iterator[bytes | memoryview]:
-    """Yield the text between the brackets of ``kept``."""
-    parts = (
-        _dictionary_text(',{"because":"', kept.because, '","name":"'),
-        lambda rows: columns.escape_json(kept.name[rows]),
-        _dictionary_text('","partition":"', kept.partition, '","rule":"'),
-        _constant_text('{}"}}', KEEP_RULES, kept.rule),
-    )
-    yield from _ChunkReader(_join_chunks(len(kept), parts)).cut(0, len(kept))
-
-
-def encode_named(files: NamedFiles) -> Iterator[bytes | memoryview]:
-    """Yield the text between the brackets of the ``files`` of a rollback."""
-    opens = arrays.to_arrow([',{"name":"'])[0]
-    parts = (
-        lambda rows: pc.binary_join_element_wise(
-            opens, columns.escape_json(files.name[rows]), _EMPTY
-        ),
-        _dictionary_text('","partition":"', files.partition, '"}'),
-    )
-    yield from _ChunkReader(_join_chunks(len(files), parts)).cut(0, len(files))
-
-
-def _sized_text_parts(files: RemovedFiles | OrphanFiles) -> tuple[_TextPart, ...]:
-    """Return what is written of a file up to its name."""
-    return (
-        _dictionary_text(',{"because":"', files.because, '","bytes":'),
-        lambda rows: arrays.to_arrow(files.bytes[rows]).cast(pa.string()),
-        _constant_text(',"kind":"{}","name":"', FILE_KINDS, files.kind),
-    )
-
-
-def _removed_text_parts(files: RemovedFiles) -> tuple[_TextPart, ...]:
-    return (
-        *_sized_text_parts(files),
-        lambda rows: columns.escape_json(files.name[rows]),
-        _constant_text('","rule":"{}"}}', REMOVAL_RULES, files.rule),
-    )
-
-
-def _dictionary_text(before: str, column: Any, after: str) -> _TextPart:
-    """Return a dictionary column between two constants; each distinct value is escaped once."""
-    distinct = columns.escape_json(column.dictionary)
-    texts = pc.binary_join_element_wise(
-        arrays.to_arrow([before])[0], distinct, arrays.to_arrow([after])[0], _EMPTY
-    )
-    return lambda rows: texts.take(column.indices[rows])
-
-
-def _constant_text(template: str, names: Sequence[str], codes: NDArray[np.int8]) -> _TextPart:
-    texts = arrays.to_arrow([template.format(name) for name in names])
-    return lambda rows: texts.take(arrays.to_arrow(codes[rows]))
-
-
-_EMPTY = arrays.to_arrow([""])[0]
-
-
-def _join_chunks(count: int, parts: Sequence[_TextPart]) -> Iterator[tuple[Codes, memoryview]]:
-    """Yield the text of all rows in chunks, with the offset of every row."""
-    for start in range(0, count, _CHUNK_ROWS):
-        rows = slice(start, min(start + _CHUNK_ROWS, count))
-        text = pc.binary_join_element_wise(*(part(rows) for part in parts), _EMPTY)
-        yield arrays.get_value_offsets(text), memoryview(text.buffers()[2])
-
-
-class _ChunkReader:
-    """Cuts the text of rows out of chunks, from front to back."""
-
-    def __init__(self, chunks: Iterator[tuple[Codes, memoryview]]) -> None:
-        self._chunks, self._first, self._bounds = chunks, 0, np.zeros(1, np.int32)
-        self._text = memoryview(b"")
-
-    def cut(self, start: int, end: int) -> Iterator[memoryview]:
-        """Yield the rows from start to end, without the first comma."""
-        skip = 1
-        while start < end:
-            have = self._first + len(self._bounds) - 1
-            if start >= have:
-                self._first = have
-                self._bounds, self._text = next(self._chunks)
-                continue
-            stop = min(end, have)
-            a, b = self._bounds[start - self._first], self._bounds[stop - self._first]
-            yield self._text[a + skip : b]
-            start, skip = stop, 0
-
-
-def _find_run_bounds(codes: NDArray[Any]) -> list[int]:
-    """Return where each run of equal codes starts and where the last one ends."""
-    changes: list[int] = (np.flatnonzero(np.diff(codes)) + 1).tolist()
-    return [0, *changes, len(codes)] if len(codes) else []
-
-
-# --- reading -------------------------------------------------------------------------------------
 
 
 def read_partitions(document: bytes, start: int, end: int) -> tuple[RemovedFiles, tuple[str, ...]]:

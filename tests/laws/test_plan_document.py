@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler import canonical_json
 from reconciler.errors import PlanError
-from reconciler.plans import file_rows, groups
+from reconciler.plans import encode_files, file_rows, groups
 from reconciler.plans.document import _read_canonical as read_canonical
 from reconciler.plans.document import (
     compute_steps_digest,
@@ -49,7 +49,7 @@ def test_chunk_sizes_do_not_change_the_result(plan: Plan, chunk_bytes: int, chun
     data = dump_plan(plan)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(file_rows, "_CHUNK_BYTES", chunk_bytes)
-        patch.setattr(file_rows, "_CHUNK_ROWS", chunk_rows)
+        patch.setattr(encode_files, "_CHUNK_ROWS", chunk_rows)
         patch.setattr(groups, "_CHUNK_ROWS", chunk_rows)
         found = read_canonical(data)
 
