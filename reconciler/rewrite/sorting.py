@@ -144,8 +144,20 @@ def choose_calendar(calendars: Iterable[DateCalendar], otherwise: Calendar) -> C
 
 
 def count_row_groups(rows: int, size: int, form: BaseFileSettings) -> int:
-    """Return how many row groups keep each within the limits, even if it is a quarter longer."""
-    return max(1, -(-rows * 5 // (form.group_rows * 4)), -(-size * 5 // (form.group_bytes * 4)))
+    """Return how many row groups keep each within the limits, even if it is a quarter longer.
+
+    >>> form = BaseFileSettings(group_rows=1000, group_bytes=1000, least_group_rows=100)
+    >>> [count_row_groups(rows, 4000, form) for rows in (4000, 1000, 200)]
+    [5, 5, 3]
+    """
+    by_rows = _count_with_reserve(rows, form.group_rows)
+    by_bytes = _count_with_reserve(size, form.group_bytes)
+    few = max(rows // form.least_group_rows, _count_with_reserve(size, form.most_group_bytes))
+    return max(1, by_rows, min(by_bytes, few))
+
+
+def _count_with_reserve(amount: int, limit: int) -> int:
+    return -(-amount * 5 // (limit * 4))
 
 
 class SortedInMemory:

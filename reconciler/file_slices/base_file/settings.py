@@ -40,7 +40,8 @@ class BaseFileSettings:
     ``has_keys``: False for a table without meta columns, whose files store only their own name.
     ``bloom`` is None for files without a filter. ``has_key_range``: False for the Parquet blocks of
     log files, which are searched by no key. ``group_rows`` and ``group_bytes`` (of Arrow
-    memory) end a row group, whichever comes first.
+    memory) end a row group, whichever comes first. One of fewer than ``least_group_rows`` may have
+    twice as many bytes: each row group has its dictionaries, which few rows do not earn back.
     """
 
     codec: str = "gzip"
@@ -51,6 +52,7 @@ class BaseFileSettings:
     calendar: Calendar = UNSPECIFIED
     group_rows: int = 1_000_000
     group_bytes: int = 64 * 1024 * 1024
+    least_group_rows: int = 32 * 1024
 
     @classmethod
     def from_footer(cls, footer: Any, path: str) -> Self:
@@ -73,6 +75,11 @@ class BaseFileSettings:
     def matches_encoding(self, compression: str, created_by: str) -> bool:
         """Return whether pyarrow wrote a column chunk with this codec, as we do."""
         return created_by.startswith("parquet-cpp") and _CODECS.get(compression) == self.codec
+
+    @property
+    def most_group_bytes(self) -> int:
+        """The bytes that end a row group, however few rows it has."""
+        return 2 * self.group_bytes
 
     @property
     def compression_level(self) -> int | None:

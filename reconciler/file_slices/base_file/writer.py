@@ -213,16 +213,12 @@ class BaseFileWriter:
         groups, settings, start = self._row_groups, self._settings, 0
         width = max(1, rows.nbytes // len(rows))
         while start < len(rows):
-            room = (settings.group_bytes - groups.waiting) // width
-            count = max(1, min(len(rows) - start, settings.group_rows - groups.waiting_rows, room))
+            count = max(1, min(len(rows) - start, groups.find_room(settings, width)))
             self._waiting.append(rows.slice(start, count))
             start += count
             groups.waiting_rows += count
             groups.waiting += count * width
-            if (
-                groups.waiting_rows >= settings.group_rows
-                or groups.waiting + width > settings.group_bytes
-            ):
+            if groups.find_room(settings, width) < 1:
                 self._write_row_group()
 
     def _write_row_group(self) -> None:
@@ -265,6 +261,13 @@ class _RowGroups:
     #: encoded bytes per byte of Arrow memory, from row groups or a sample
     encoded_share: float = 1.0
     sampled_rows: int = 0
+
+    def find_room(self, settings: BaseFileSettings, width: int) -> int:
+        """Return how many rows of ``width`` bytes still fit into the waiting row group."""
+        by_bytes = (settings.group_bytes - self.waiting) // width
+        at_most = (settings.most_group_bytes - self.waiting) // width
+        few = min(settings.least_group_rows - self.waiting_rows, at_most)
+        return min(settings.group_rows - self.waiting_rows, max(by_bytes, few))
 
     def end(self, encoded: int) -> None:
         self.count += 1

@@ -141,11 +141,26 @@ def test_row_groups_end_at_the_row_limit(together):
 @pytest.mark.parametrize("together", [1, 300, 1000])
 def test_row_groups_end_at_the_memory_limit(together):
     batch = rows(f"{n:05}" for n in range(1000))
-    found = group_rows(replace(FORM, group_bytes=batch.nbytes // 4), together, batch)
+    form = replace(FORM, group_bytes=batch.nbytes // 4, least_group_rows=1)
+    found = group_rows(form, together, batch)
 
     assert 3 <= len(found) <= 8
     assert all(150 <= count <= 500 for count in found[:-1])
     assert 1000 == sum(found)
+
+
+@pytest.mark.parametrize("together", [1, 300, 1000])
+def test_few_rows_may_take_twice_the_memory(together):
+    """Else a table of many columns would have many dictionaries that its rows do not earn back."""
+    batch = rows(f"{n:05}" for n in range(1000))
+    form = replace(FORM, group_bytes=batch.nbytes // 4)
+
+    def first_group(least):
+        return group_rows(replace(form, least_group_rows=least), together, batch)[0]
+
+    usual = first_group(1)
+    assert usual * 3 // 2 == first_group(usual * 3 // 2)
+    assert first_group(1000) == pytest.approx(usual * 2, rel=0.02)
 
 
 def test_a_row_larger_than_the_limit_is_a_row_group():
