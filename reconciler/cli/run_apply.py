@@ -25,6 +25,7 @@ from reconciler.executor.progress import Phase, Progress
 from reconciler.executor.result import ApplyResult
 from reconciler.executor.run import apply_plan
 from reconciler.executor.session import ApplyContext
+from reconciler.executor.step_runs import import_step_code
 from reconciler.plans.model import (
     TablePlan,
 )
@@ -122,6 +123,7 @@ def run_apply(plan: Plan, run: ApplyRun) -> ApplyResult:
                 origin=run.origin,
                 open_catalog=runtime.open_catalog,
             )
+            import_step_code(admitted.working_tables)
             interruption.raise_if_interrupted()  # Python drops what a handler raises in a callback
             result = apply_plan(
                 admitted,

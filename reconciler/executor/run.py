@@ -34,6 +34,7 @@ from reconciler.executor.result import (
 from reconciler.executor.session import ApplyContext, ApplySession, open_apply_session
 from reconciler.executor.step_runs import (
     build_indexes,
+    import_step_code,
     repair_metadata,
     rewrite_groups,
     run_removal,
@@ -90,6 +91,7 @@ def apply_plan(
     ``on_crash`` gets errors that are this program's own. An interruption ends each table at its
     next phase and is raised when all have ended; ``on_stop`` gets their number.
     """
+    import_step_code(admitted.working_tables)
     run = _ApplyRun(context, admitted.digest, on_crash, journal or Journal())
     started = context.clock.now_ms()
     tables = admitted.tables

@@ -1,14 +1,15 @@
 """Run one step of a reviewed plan by its kind.
 
-The code of a kind of step is imported when a plan has such a step: all kinds together take a fifth
-of the time of a small clean.
+Only the code of the kinds that a plan has is imported: that of all kinds takes a tenth of the time
+of a small clean.
 """
 # ruff: noqa: PLC0415
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import assert_never
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from typing import Final, assert_never
 
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.result import StepOutcome
@@ -21,10 +22,34 @@ from reconciler.plans.model import (
     IndexStep,
     MetadataStep,
     OrphansStep,
+    ResumeStep,
     RollbackStep,
+    Step,
+    TablePlan,
 )
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.savepoint_step import SavepointStep
+
+_CODE: Final[Mapping[type[Step], tuple[str, ...]]] = {
+    ArchiveStep: ("archive.run",),
+    CleanStep: ("clean.run",),
+    ClusterStep: ("cluster.run",),
+    CompactStep: ("compact.run",),
+    DeletePartitionStep: ("expiry.run", "expiry.dead_deletions"),
+    IndexStep: ("index.run",),
+    MetadataStep: ("metadata_repair",),
+    OrphansStep: ("orphans",),
+    ResumeStep: ("clean.resume", "cluster.finish", "cluster.resume", "compact.resume"),
+    RollbackStep: ("rollback",),
+    SavepointStep: ("savepoint",),
+}
+
+
+def import_step_code(tables: Iterable[TablePlan]) -> None:
+    """Import what runs the steps of tables: no import shall fail once a table has changed."""
+    for kind in {type(step) for table in tables for step in table.steps}:
+        for name in _CODE[kind]:
+            import_module(f"reconciler.executor.{name}")
 
 
 def rewrite_groups(

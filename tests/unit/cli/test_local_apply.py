@@ -89,14 +89,17 @@ def test_a_small_clustering_needs_no_java_and_is_sized_in_the_line(capsys):
 
 
 @pytest.mark.usefixtures("no_spark")
+@pytest.mark.parametrize("last_call", ["open_executors", "import_step_code"])
 def test_a_termination_that_python_dropped_stops_an_apply_before_it_changes_a_table(
-    orders, monkeypatch
+    last_call, orders, monkeypatch
 ):
-    def open_late(*arguments, **options):
-        interruption.record_termination(143)
-        return apply_executors.open_executors(*arguments, **options)
+    called = getattr(run_apply, last_call)
 
-    monkeypatch.setattr(run_apply, "open_executors", open_late)
+    def call_late(*arguments, **options):
+        interruption.record_termination(143)
+        return called(*arguments, **options)
+
+    monkeypatch.setattr(run_apply, last_call, call_late)
     before = Tree.from_folder(orders)
     with pytest.raises(SystemExit) as ended:
         apply()

@@ -20,7 +20,7 @@ import reconciler
 from reconciler import api, runtime
 from reconciler.cli import app, apply_executors, interruption, run_apply, spark_start
 from reconciler.errors import ReconcilerError
-from reconciler.executor import step_runs as running
+from reconciler.executor.clean import run as running
 from reconciler.executor.deletion import LocalDeleter
 from reconciler.executor.progress import Progress
 from reconciler.planners import compose
