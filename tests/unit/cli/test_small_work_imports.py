@@ -44,10 +44,20 @@ spec:
 
 @pytest.fixture
 def fresh_imports(monkeypatch):
-    """Nothing of pandas is imported yet, and what finds modules is as it was afterwards."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "pandas"]:
-        monkeypatch.delitem(sys.modules, name)
+    """Nothing of pandas is imported yet; afterwards modules and finders are as they were."""
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    before = {name: module for name, module in sys.modules.items() if is_pandas(name)}
+    for name in before:
+        del sys.modules[name]
+    yield
+    allow_pandas()
+    for name in filter(is_pandas, list(sys.modules)):
+        del sys.modules[name]
+    sys.modules.update(before)
+
+
+def is_pandas(name: str) -> bool:
+    return name.partition(".")[0] == "pandas"
 
 
 def can_import_pandas() -> bool:
@@ -81,7 +91,7 @@ def test_small_work_imports_little(arguments, tmp_path):
 
 
 @pytest.mark.usefixtures("fresh_imports")
-def test_pandas_is_as_if_it_was_not_installed_until_it_is_allowed():
+def test_pandas_cannot_be_imported_until_it_is_allowed():
     leave_pandas_out()
     without = can_import_pandas()
     allow_pandas()
