@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from reconciler.errors import StorageError, UsageError
 from reconciler.storage.redaction import redact_urls
-from reconciler.writer.sources.stores import HIDDEN, FoundFiles, find_files
+from reconciler.writer.sources.stores import HIDDEN, SourcePlace, open_place
 
 
 class SourceFormat(StrEnum):
@@ -46,16 +46,15 @@ def list_source_files(
     for source in sources:
         shown_source = redact_urls(source)
         try:
-            look = find_files(source, options)
+            place = open_place(source, options)
         except (ValueError, ImportError) as error:
             problem = redact_urls(str(error), source)
             raise UsageError(f"{shown_source}: the store cannot be opened: {problem}") from error
         try:
-            found = look()
+            found = place.find_files()
         except Exception as error:
             problem = redact_urls(getattr(error, "strerror", None) or str(error), source)
-            place = redact_urls(getattr(error, "filename", None) or source, source)
-            raise StorageError(place, problem) from error
+            raise StorageError(_name_place(error, source), problem) from error
         if not found.names:
             raise StorageError(shown_source, "is empty" if found.is_folder else "does not exist")
         if found.is_folder and any("/.hoodie" in name for name in found.list_below()):
@@ -67,11 +66,17 @@ def list_source_files(
         visible = [name for name, path in below if not found.is_folder or _is_visible(path)]
         if not visible:
             raise StorageError(shown_source, "has only hidden files")
-        result += [_make_url(found, source, name) for name in visible]
+        result += [_make_url(place, source, name) for name in visible]
     return result
 
 
-def _make_url(found: FoundFiles, source: str, name: str) -> str:
+def _name_place(error: Exception, source: str) -> str:
+    """Return the file or folder that an error of a local disk names, else the source."""
+    named = error.filename if isinstance(error, OSError) else None
+    return redact_urls(named if isinstance(named, str) else source, source)
+
+
+def _make_url(place: SourcePlace, source: str, name: str) -> str:
     """Return a file's name as Spark takes it; the client of Azure leaves the account out."""
     scheme, _, rest = source.partition("://")
     if not rest:
@@ -79,7 +84,7 @@ def _make_url(found: FoundFiles, source: str, name: str) -> str:
     authority = rest.partition("/")[0]
     if scheme in _AZURE and "@" in authority:
         return f"{scheme}://{authority}/{name.partition('/')[2]}"
-    return found.make_url(name)
+    return place.make_url(name)
 
 
 def _is_visible(below: str) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 Options = Mapping[str, Any]
@@ -18,52 +18,63 @@ HIDDEN: Final = ("_", ".")
 class FoundFiles:
     """What is at a path: a folder or not, and the files below it, or the file itself.
 
-    On a local disk hidden folders are there instead of their files, with a slash at the end.
-    ``path``: where names begin. ``make_url``: returns the URL of a name.
+    ``names``: sorted, and each begins with ``path``. On a local disk hidden folders are there
+    instead of their files, with a slash at the end.
     """
 
     path: str
     is_folder: bool
     names: list[str]
-    make_url: Callable[[str], str]
 
     def list_below(self) -> list[str]:
         """Return the names as they go on from ``path``."""
         return [name[len(self.path) :] for name in self.names]
 
 
-def find_files(source: str, find_options: Callable[[str], Options]) -> Callable[[], FoundFiles]:
-    """Return a function that looks at a path or URL.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePlace:
+    """A path in a store. ``store``: fsspec's client, None for a local disk that needs none."""
 
-    ``find_options`` returns the options of the client of a store. Raises ValueError and ImportError
-    for a store that cannot be opened; the function raises what its client does.
+    path: str
+    store: Any = None
+
+    def find_files(self) -> FoundFiles:
+        """Return the files that are there; raises OSError, or what the store's client does."""
+        if self.store is None or _is_local_client(self.store):
+            return _find_local_files(self.path)
+        is_folder = self.store.isdir(self.path)
+        if is_folder:
+            names = sorted(self.store.find(self.path))
+        else:
+            names = [self.path] if self.store.exists(self.path) else []
+        return FoundFiles(path=self.path, is_folder=is_folder, names=names)
+
+    def make_url(self, name: str) -> str:
+        """Return the URL of a file, or its path as it is."""
+        return name if self.store is None else str(self.store.unstrip_protocol(name))
+
+
+def open_place(source: str, find_options: Callable[[str], Options]) -> SourcePlace:
+    """Return the place of a path or URL.
+
+    ``find_options`` returns the options of a store's client. Raises ValueError and ImportError for
+    a store that cannot be opened.
     """
-    if _is_local(source):
-        # as the client of local disks does
-        path = Path(os.path.abspath(os.path.expanduser(source))).as_posix()  # noqa: PTH100, PTH111
-        return lambda: _look(path, str)
+    if _needs_no_client(source):
+        # ".." stays: behind a link it is another folder than its text says
+        named = os.path.expanduser(source).removeprefix("./")  # noqa: PTH111
+        path = os.path.join(os.getcwd(), named)  # noqa: PTH109, PTH118
+        return SourcePlace(path=path.rstrip("/") or "/")
     import fsspec  # noqa: PLC0415 (slow)
-    from fsspec.implementations.local import LocalFileSystem  # noqa: PLC0415
 
     store, path = fsspec.core.url_to_fs(source, **find_options(source))
-
-    def make_url(name: str) -> str:
-        return str(store.unstrip_protocol(name))
-
-    def look() -> FoundFiles:
-        if isinstance(store, LocalFileSystem):
-            return _look(path, make_url)
-        is_folder = store.isdir(path)
-        names = store.find(path) if is_folder else [path] if store.exists(path) else []
-        return FoundFiles(path=path, is_folder=is_folder, names=sorted(names), make_url=make_url)
-
-    return look
+    return SourcePlace(path=path, store=store)
 
 
 def open_file(name: str, options: Options) -> AbstractContextManager[BinaryIO]:
     """Open a file for reading; raises OSError, or what the client of its store does."""
-    if _is_local(name):
-        return Path(name).open("rb")
+    if _needs_no_client(name):
+        return open(name, "rb")  # noqa: PTH123
     import fsspec  # noqa: PLC0415 (slow)
 
     opened: AbstractContextManager[BinaryIO] = fsspec.open(name, "rb", **options)
@@ -72,31 +83,39 @@ def open_file(name: str, options: Options) -> AbstractContextManager[BinaryIO]:
 
 def measure_file(name: str, options: Options) -> int:
     """Return the bytes of a file; raises OSError, or what the client of its store does."""
-    if _is_local(name):
-        return Path(name).stat().st_size
+    if _needs_no_client(name):
+        return os.stat(name).st_size  # noqa: PTH116
     import fsspec  # noqa: PLC0415 (slow)
 
     store, path = fsspec.core.url_to_fs(name, **options)
     return int(store.size(path) or 0)
 
 
-def _is_local(source: str) -> bool:
-    """Return whether a path needs no client: names with a colon may be URLs."""
+def _needs_no_client(source: str) -> bool:
+    """Return whether a path is surely one of a local disk: names with a colon may be URLs."""
     return ":" not in source
 
 
-def _look(path: str, make_url: Callable[[str], str]) -> FoundFiles:
-    """Look at a path of a local disk.
+def _is_local_client(store: Any) -> bool:
+    from fsspec.implementations.local import LocalFileSystem  # noqa: PLC0415 (slow)
 
-    The client of local disks leaves out folders that cannot be read, and their rows with them.
+    return isinstance(store, LocalFileSystem)
+
+
+def _find_local_files(path: str) -> FoundFiles:
+    """Find files without fsspec's client of local disks.
+
+    That leaves out folders that it cannot read, and their rows with them.
     """
-    place = Path(path)
-    is_folder = place.is_dir()
-    names = sorted(_walk(path)) if is_folder else [path] if place.exists() else []
-    return FoundFiles(path=path, is_folder=is_folder, names=names, make_url=make_url)
+    try:
+        is_folder = stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
+        return FoundFiles(path=path, is_folder=False, names=[])
+    names = sorted(_list_folder(path)) if is_folder else [path]
+    return FoundFiles(path=path, is_folder=is_folder, names=names)
 
 
-def _walk(folder: str) -> Iterator[str]:
+def _list_folder(folder: str) -> Iterator[str]:
     """Yield the files below a folder, and hidden folders, which are not looked into.
 
     Links are not followed.
@@ -108,4 +127,4 @@ def _walk(folder: str) -> Iterator[str]:
             elif entry.name.startswith(HIDDEN):
                 yield f"{entry.path}/"
             else:
-                yield from _walk(entry.path)
+                yield from _list_folder(entry.path)

@@ -183,3 +183,38 @@ def test_links_below_a_source_are_named_but_not_followed(tmp_path):
 
     expected = [f"{tmp_path}/in/a.csv", f"{tmp_path}/in/link"]
     assert expected == list_source_files([str(tmp_path / "in")], no_options)
+
+
+@pytest.mark.parametrize("spelled", ["link/../day", "./link/../day/", "{top}/link/../day"])
+def test_two_dots_behind_a_link_are_those_of_its_target(tmp_path, monkeypatch, spelled):
+    for name in ("home/day", "mount/day", "mount/now"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "home/day/wrong.csv").touch()
+    (tmp_path / "mount/day/right.csv").touch()
+    (tmp_path / "home/link").symlink_to(tmp_path / "mount/now")
+    monkeypatch.chdir(tmp_path / "home")
+    [found] = list_source_files([spelled.format(top=tmp_path / "home")], no_options)
+
+    assert "right.csv" == os.path.basename(found)
+    assert os.path.samefile(tmp_path / "mount/day/right.csv", found)
+
+
+def test_a_path_below_a_file_does_not_exist(tmp_path):
+    (tmp_path / "a.csv").touch()
+
+    with pytest.raises(StorageError, match="does not exist"):
+        list_source_files([str(tmp_path / "a.csv/b.csv")], no_options)
+
+
+def test_a_folder_whose_parent_cannot_be_read_is_named(tmp_path, monkeypatch):
+    look = os.stat
+
+    def refuse(path, **options):
+        if str(path).endswith("/rows"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return look(path, **options)
+
+    monkeypatch.setattr(os, "stat", refuse)
+
+    with pytest.raises(StorageError, match="/rows: Permission denied"):
+        list_source_files([str(tmp_path / "rows")], no_options)
