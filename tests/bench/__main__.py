@@ -49,7 +49,8 @@ def run_job(job: Job, run: Run, machine: Machine) -> JobResult:
         failure = f"{type(error).__name__}: {first_line(error)}"
     if failure is None:
         run.kept.remove()
-    if (now := f"commit {read_commit()}") != (then := machine.versions["reconciler"]):
+    if not machine.has_same_code():
+        then, now = machine.versions["reconciler"], f"commit {read_commit()}"
         run.log.notes.append(f"the code changed while it ran: {then} became {now}")
     return JobResult(
         job=job.name,
@@ -83,7 +84,9 @@ def saved_or_run(job: Job, arguments: argparse.Namespace, machine: Machine) -> J
         turns=turns,
         is_quick=arguments.quick,
         folder=arguments.keep,
-        kept=KeptComparisons(kept if machine.has_committed_code else None, asdict(machine)),
+        kept=KeptComparisons(
+            kept if machine.has_committed_code else None, asdict(machine), machine.has_same_code
+        ),
     )
     result = run_job(job, run, machine)
     save_result(results, result)

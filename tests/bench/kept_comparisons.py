@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,13 @@ class KeptComparisons:
     """The comparisons of one job, in their order, in a file; None keeps nothing.
 
     ``conditions``: what a stopped run must have had in common with this one, or it is measured
-    again: the machine and the versions, which say which code that was.
+    again: the machine and the versions, which say which code that was. ``is_current``: returns
+    whether that is still the code.
     """
 
     file: Path | None = None
     conditions: object = None
+    is_current: Callable[[], bool] = lambda: True
     made: list[Comparison] = field(default_factory=list)
     earlier_seconds: float = 0.0
     _earlier: list[Comparison] = field(default_factory=list)
@@ -63,9 +65,9 @@ class KeptComparisons:
         return found
 
     def keep(self, comparison: Comparison) -> None:
-        """Write the next comparison beside what is kept already."""
+        """Write the next comparison beside what is kept already, if it is of the same code."""
         self.made.append(comparison)
-        if self.file is None:
+        if self.file is None or not self.is_current():
             return
         self.file.parent.mkdir(parents=True, exist_ok=True)
         half = self.file.with_suffix(".half")

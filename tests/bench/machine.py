@@ -38,6 +38,10 @@ class Machine:
         """Return whether the versions say exactly which code is measured."""
         return re.fullmatch(r"commit [0-9a-f]+", self.versions["reconciler"]) is not None
 
+    def has_same_code(self) -> bool:
+        """Return whether the versions still say which code there is."""
+        return self.versions["reconciler"] == f"commit {read_commit()}"
+
 
 def read_machine(folder: Path) -> Machine:
     """Return this machine; ``folder``: where the benches' tables are."""
@@ -107,12 +111,13 @@ def use_this_tree() -> None:
 
 
 def read_commit() -> str:
-    """Return the commit, with ``and changes`` if the work tree differs from it."""
+    """Return the commit, with ``and changes`` if what is measured differs from it."""
     try:
         at = _git("rev-parse", "--short=10", "HEAD")
-        return f"{at} and changes" if _git("status", "--porcelain", "-uno") else at
+        changes = _git("status", "--porcelain", "--", "reconciler", "tests/bench/*.py")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+    return f"{at} and changes" if changes else at
 
 
 def _git(*arguments: str) -> str:

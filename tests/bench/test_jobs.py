@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import __main__ as command
+from tests.bench import machine
 from tests.bench.figures import CPU, UNITS, Figure, Measure
 from tests.bench.jobs import MODULES, ROOT, Job, Run, load_job, take_turns
 from tests.bench.machine import Machine, read_machine, use_this_tree
@@ -29,9 +30,10 @@ CHANGED = replace(MACHINE, versions={"reconciler": "commit 0 and changes"})
 
 @pytest.fixture(autouse=True)
 def code(monkeypatch) -> list[str]:
-    """The commit that the work tree is said to have, the last one from the second job on."""
+    """The commits that the work tree is said to have had; the last one is that of now."""
     commits = ["0"]
-    monkeypatch.setattr(command, "read_commit", lambda: commits[-1])
+    for module in (command, machine):
+        monkeypatch.setattr(module, "read_commit", lambda: commits[-1])
     return commits
 
 
@@ -142,6 +144,18 @@ def test_figures_have_the_date_of_their_oldest_comparison(tmp_path):
     result = command.saved_or_run(job, arguments(tmp_path), MACHINE)
 
     assert result.date < before
+
+
+@pytest.mark.usefixtures("quiet")
+def test_what_other_code_compared_meanwhile_is_not_kept(tmp_path, code):
+    job, seen = comparing_job("large")
+    code.append("0 and changes")
+    with pytest.raises(KeyboardInterrupt):
+        command.saved_or_run(job, arguments(tmp_path), MACHINE)
+    del code[1:]
+    command.saved_or_run(job, arguments(tmp_path), MACHINE)
+
+    assert 2 == seen.count(f"small {OURS}")
 
 
 @pytest.mark.usefixtures("quiet")
