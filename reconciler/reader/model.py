@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from reconciler.arrays import Mask, to_arrow, to_numpy
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.file_slices.merge.rules import MergeRules
-from reconciler.index.predicates.syntax import Predicate
-from reconciler.index.temporal import SessionZone
+
+if TYPE_CHECKING:
+    from reconciler.index.predicates.syntax import Predicate
+    from reconciler.index.temporal import SessionZone
 
 ReadKind = Literal["snapshot", "readOptimized", "incremental"]
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from reconciler import canonical_json
 from reconciler.render import words
-from reconciler.render.result import list_table_lines, result_document
 from reconciler.render.terminal import Terminal
 from reconciler.status.reconciliation import INCOMPLETE, ReconciledWrite, Reconciliation
 from reconciler.writer.lookup_costs import KeyLookup, LookupWay
@@ -75,6 +74,8 @@ def reconciliation_text(name: str, made: Reconciliation, terminal: Terminal) -> 
     """Return what was done to the table after the write, and what is left."""
     lines = ["", "then reconciled:" if made.error is None else "then failed to reconcile:"]
     if made.result is not None:
+        from reconciler.render.result import list_table_lines  # noqa: PLC0415 (few writes)
+
         lines += list_table_lines(made.result, terminal)
     else:
         lines += terminal.paragraph(f"{name}: {words.escape_text(made.error or '')}")
@@ -126,9 +127,15 @@ def write_json(name: str, operation: str, outcome: ReconciledWrite) -> str:
             "outOfRange": lookup.out_of_range,
         }
     if (made := outcome.reconciliation) is not None:
-        document["reconciliation"] = {
-            "exitCode": made.exit_code,
-            "error": made.error,
-            "result": None if made.result is None else result_document(made.result),
-        }
+        document["reconciliation"] = _make_reconciliation_document(made)
     return canonical_json.to_bytes(document).decode() + "\n"
+
+
+def _make_reconciliation_document(made: Reconciliation) -> dict[str, Any]:
+    from reconciler.render.result import result_document  # noqa: PLC0415 (few writes)
+
+    return {
+        "exitCode": made.exit_code,
+        "error": made.error,
+        "result": None if made.result is None else result_document(made.result),
+    }

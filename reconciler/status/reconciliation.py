@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import ReconcilerError
-from reconciler.executor.result import ApplyResult
-from reconciler.plans.plan import Plan
-from reconciler.spec.model import TableSpec
 from reconciler.transaction.catalogs.after_change import RULE as CATALOG_RULE
 from reconciler.writer.request import WriteResult
+
+if TYPE_CHECKING:
+    from reconciler.executor.result import ApplyResult
+    from reconciler.plans.plan import Plan
+    from reconciler.spec.model import TableSpec
 
 #: the exit code of a committed write after which the table could not be reconciled in whole
 INCOMPLETE: Final = 5
