@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from reconciler.executor.outcomes import ClusterOutcome, LeftGroup
-from reconciler.executor.result import StepOutcome, TableResult
 from reconciler.render import words
 from reconciler.render.terminal import Terminal
 from reconciler.state.measured_queries import MeasuredQuery
+
+if TYPE_CHECKING:
+    from reconciler.executor.outcomes import ClusterOutcome, LeftGroup
+    from reconciler.executor.result import StepOutcome, TableResult
 
 _MAX_GROUPS: Final = 5
 _MAX_QUERIES: Final = 10
