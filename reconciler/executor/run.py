@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Any, Final, assert_never
 
@@ -265,7 +266,8 @@ def _run_steps(session: ApplySession, fresh: FreshPlan, done: _TableProgress) ->
     session.context.wait_for_workers()
     clock = session.context.clock
     started = clock.now_ms()
-    outcomes = chain(_steps(session, fresh, done), _verify(session, fresh.state))
+    checks = _load_checks(session, fresh.state)
+    outcomes = chain(_steps(session, fresh, done), (check() for check in checks))
     for outcome in outcomes:
         done.outcomes.append(replace(outcome, seconds=_seconds_since(started, clock)))
         started = clock.now_ms()
@@ -311,13 +313,17 @@ def _steps(  # noqa: PLR0915 (a case for each kind of step)
                 assert_never(step)
 
 
-def _verify(session: ApplySession, before: TableState) -> Iterator[StepOutcome]:
-    """Verify the metadata table after the steps, if the spec wants that."""
-    metadata = session.spec.metadata
-    if metadata is not None and metadata.verify == "each-apply":
-        from reconciler.executor.metadata_repair import verify_after_apply
+def _load_checks(session: ApplySession, before: TableState) -> list[Callable[[], StepOutcome]]:
+    """Return what verifies the metadata table after the steps, if the spec wants that.
 
-        yield verify_after_apply(session, before)
+    Its code is imported now: no import shall fail once the table has changed.
+    """
+    metadata = session.spec.metadata
+    if metadata is None or metadata.verify != "each-apply":
+        return []
+    from reconciler.executor.metadata_repair import verify_after_apply
+
+    return [partial(verify_after_apply, session, before)]
 
 
 def _reload_properties(session: ApplySession) -> ApplySession:
