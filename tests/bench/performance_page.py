@@ -78,19 +78,26 @@ def _render_conditions(results: Sequence[JobResult]) -> str:
         "python -m tests.bench            # all jobs; hours",
     ]
     lines += ["python -m tests.bench --quick    # small sizes, one turn; writes no page", "```", ""]
-    for machine in _unique(result.machine for result in results):
-        lines += [*_describe_machine(machine), ""]
+    machines = _group_by_machine(results)
+    for machine, jobs in machines:
+        named = f"| jobs | {', '.join(jobs)} |"
+        lines += [*_describe_machine(machine), *([named] if len(machines) > 1 else []), ""]
     lines += [_READING, *_describe_quiet(results)]
     return "\n".join(lines) + "\n"
 
 
-def _unique(machines: Iterable[Machine]) -> list[Machine]:
-    """Return the machines that differ in more than our own commit, which each job says."""
-    found: list[Machine] = []
-    for one in machines:
-        peers = {name: at for name, at in one.versions.items() if name != "reconciler"}
-        if (machine := replace(one, versions=peers)) not in found:
-            found.append(machine)
+def _group_by_machine(results: Iterable[JobResult]) -> list[tuple[Machine, list[str]]]:
+    """Return machines with their jobs. Our own commit does not tell two apart: each job says it."""
+    found: list[tuple[Machine, list[str]]] = []
+    for result in results:
+        versions = result.machine.versions
+        peers = {name: at for name, at in versions.items() if name != "reconciler"}
+        machine = replace(result.machine, versions=peers)
+        jobs = next((jobs for one, jobs in found if one == machine), None)
+        if jobs is None:
+            found.append((machine, [result.job]))
+        else:
+            jobs.append(result.job)
     return found
 
 

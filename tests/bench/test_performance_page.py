@@ -84,6 +84,21 @@ def test_a_quiet_machine_is_said_to_be_quiet():
     assert "The machine was quiet before each of the 2 turns." in render_page([WRITES], [quiet])
 
 
+def test_each_machine_has_the_names_of_its_jobs():
+    other = replace(RESULT, job="plans", machine=replace(MACHINE, processor="Another"))
+    own_commit = {**MACHINE.versions, "reconciler": "commit 9876543210"}
+    later = replace(RESULT, job="reads", machine=replace(MACHINE, versions=own_commit))
+    lines = render_page([WRITES, READS, PLANS], [RESULT, later, other]).splitlines()
+    told = [line for line in lines if line.startswith(("| processor", "| jobs"))]
+
+    assert told == [
+        f"| processor | {MACHINE.processor}, 2 cores |",
+        "| jobs | writes, reads |",
+        "| processor | Another, 2 cores |",
+        "| jobs | plans |",
+    ]
+
+
 def test_the_terminal_has_every_goal_with_its_verdict(capsys):
     is_met = print_table([(WRITES, Run(), FIGURES)])
     lines = capsys.readouterr().out.splitlines()
