@@ -118,7 +118,7 @@ def measure_hudi(table: Path) -> Cost:
 
 def measure_ours(table: Path) -> Cost:
     """Make the listing wrong, and run ``reconciler apply``."""
-    move_a_file(table)
+    rename_a_file(table)
     with tempfile.TemporaryDirectory() as folder:
         spec = Path(folder, "spec.yaml")
         spec.write_text(SPEC.format(path=table))
@@ -134,12 +134,12 @@ def measure_ours(table: Path) -> Cost:
     return cost
 
 
-def move_a_file(table: Path) -> None:
-    """Give the file group of a base file another name, or its own one again."""
-    files = sorted(table.glob("p000000/*.parquet"))
-    file = next((f for f in files if "-9_" in f.name), files[0])
-    old, new = ("-9_", "-0_") if "-9_" in file.name else ("-0_", "-9_")
-    file.rename(file.with_name(file.name.replace(old, new, 1)))
+def rename_a_file(table: Path) -> None:
+    """Give a base file another write token, or its own one again; its file group stays."""
+    file = min(table.glob("p000000/*.parquet"))
+    file_id, token, rest = file.name.split("_")
+    other = "0-0-0" if token == "0-0-1" else "0-0-1"
+    file.rename(file.with_name(f"{file_id}_{other}_{rest}"))
 
 
 def measure(run: Run) -> tuple[Figure, ...]:
