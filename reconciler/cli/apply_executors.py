@@ -32,19 +32,19 @@ from reconciler.plans.model import (
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.render import words
-from reconciler.rewrite.model import (
-    CompactedSlice,
-    RewriteGroup,
-    RewriteJob,
-    Rewriter,
-    RewrittenGroup,
-    SliceToCompact,
-)
-from reconciler.storage.api import Advance, StorageRef
 
 if TYPE_CHECKING:
     from reconciler.executor.gate import AdmittedPlan
     from reconciler.index.build import BuiltIndex, IndexBuilder
+    from reconciler.rewrite.model import (
+        CompactedSlice,
+        RewriteGroup,
+        RewriteJob,
+        Rewriter,
+        RewrittenGroup,
+        SliceToCompact,
+    )
+    from reconciler.storage.api import Advance, StorageRef
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")

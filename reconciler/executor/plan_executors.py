@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.executor.deletion import FileDeleter, LocalDeleter
-from reconciler.rewrite.local import LocalRewriter, MemoryLimits
-from reconciler.rewrite.sorting import SORT_BYTES
+from reconciler.rewrite.late import LateRewriter
 from reconciler.storage.api import Storage, StorageRef
 
 if TYPE_CHECKING:
@@ -42,17 +41,18 @@ def make_local_executors(
 
     ``check_stop`` ends work between two of its steps by raising.
     """
-    threads = max(1, min(_MOST_THREADS, cores) // parallelism)
-    most = max(_LEAST_SORT_BYTES, _SORT_BYTES // (2 * threads * parallelism))
-    return PlanExecutors(
-        deleter=LocalDeleter(open_storage, None, check_stop),
-        rewriter=LocalRewriter(
-            open_storage,
-            MemoryLimits(sort_bytes=min(SORT_BYTES, most)),
-            threads=threads,
-            check_stop=check_stop,
-        ),
-    )
+
+    def make_rewriter() -> Rewriter:
+        from reconciler.rewrite.local import LocalRewriter, MemoryLimits  # noqa: PLC0415
+        from reconciler.rewrite.sorting import SORT_BYTES  # noqa: PLC0415
+
+        threads = max(1, min(_MOST_THREADS, cores) // parallelism)
+        most = max(_LEAST_SORT_BYTES, _SORT_BYTES // (2 * threads * parallelism))
+        limits = MemoryLimits(sort_bytes=min(SORT_BYTES, most))
+        return LocalRewriter(open_storage, limits, threads=threads, check_stop=check_stop)
+
+    deleter = LocalDeleter(open_storage, None, check_stop)
+    return PlanExecutors(deleter=deleter, rewriter=LateRewriter(make_rewriter))
 
 
 def make_session_executors(session: Any, tables: Iterable[TablePlan]) -> PlanExecutors:

@@ -43,6 +43,8 @@ _CODE: Final[Mapping[type[Step], tuple[str, ...]]] = {
     RollbackStep: ("rollback",),
     SavepointStep: ("savepoint",),
 }
+#: what may rewrite files
+_REWRITING: Final = (ClusterStep, CompactStep, ResumeStep)
 
 
 def import_step_code(tables: Iterable[TablePlan]) -> None:
@@ -50,6 +52,8 @@ def import_step_code(tables: Iterable[TablePlan]) -> None:
     for kind in {type(step) for table in tables for step in table.steps}:
         for name in _CODE[kind]:
             import_module(f"reconciler.executor.{name}")
+        if issubclass(kind, _REWRITING):
+            import_module("reconciler.rewrite.local")
 
 
 def rewrite_groups(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally
-from reconciler.storage.api import StorageRef
+if TYPE_CHECKING:
+    from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally
+    from reconciler.storage.api import StorageRef
 
 
 class HudiExecutor(Protocol):

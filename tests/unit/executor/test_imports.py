@@ -57,7 +57,7 @@ from reconciler.executor import step_runs
 import_code = step_runs.import_step_code
 
 def list_code():
-    return {name for name in sys.modules if name.startswith('reconciler.executor.')}
+    return {name for name in sys.modules if name.startswith('reconciler.')}
 
 def import_and_tell(tables):
     import_code(tables)
@@ -91,7 +91,22 @@ def test_all_code_is_imported_before_a_step_runs(tmp_path):
 
     assert ["0", *before] == after
     assert "reconciler.executor.clean.run" in before
-    assert "reconciler.executor.cluster.run" not in before
+    assert not {"reconciler.executor.cluster.run", "reconciler.rewrite.local"} & {*before}
+
+
+CLUSTERED = SPEC.replace("retention: {commits: 2}", "clustering: {columns: [id], when: always}")
+
+
+def test_all_code_of_a_rewrite_is_imported_before_it(tmp_path):
+    unpack(TABLES / "cow_basic__1.2.0" / "table.zip", tmp_path / "table")
+    (tmp_path / "orders.yaml").write_text(CLUSTERED)
+    done = subprocess.run(
+        [sys.executable, "-c", APPLYING], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    before, after = (line.split() for line in done.stdout.splitlines())
+
+    assert {"0", *before} == {*after}
+    assert "reconciler.rewrite.local" in before
 
 
 def test_every_kind_of_step_has_code():
