@@ -52,7 +52,7 @@ class LeafColumn:
         return cls(physical, _LENGTHS.get(physical, fixed), levels)
 
     @property
-    def match_usual_chunk(self) -> thrift_patterns.Matcher:
+    def match_usual_chunk(self) -> thrift_patterns.LateMatcher:
         """A matcher of the column's chunks in the form that writers usually write."""
         number = _TYPES.index(self.physical_type)
         return thrift_patterns.match_usual_chunk(number, self.length, self.levels)

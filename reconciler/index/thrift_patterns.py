@@ -3,15 +3,18 @@
 Skipping a row group field by field takes half a millisecond in Python. So the usual row groups are
 matched by a regular expression of the same grammar, with less depth and shorter texts. All
 alternatives begin with different bytes and all repetitions are possessive, so there is at most one
-way to match. Row groups that do not match are skipped with ``thrift_compact.skip_struct``.
+way to match. Row groups that do not match are skipped with ``thrift_compact.skip_struct``, and so
+are the first ones of a process: compiling a pattern takes as long as skipping a hundred column
+chunks, and small work reads no more.
 Source: parquet.thrift for the layout of a row group.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from reconciler.index.thrift_compact import (
@@ -35,7 +38,35 @@ _COLUMNS: Final = 1
 _I64: Final = 6
 _BYTE_ARRAY: Final = 6  # number of the physical type
 NUMBER_PATTERN: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
+#: values that are skipped before a pattern is compiled
+_SKIPPED_FIRST: Final = 100
 Matcher = Callable[[bytes, int], "re.Match[bytes] | None"]
+
+
+class LateMatcher:
+    """Matches nothing until it has been asked a hundred times; compiles its pattern then.
+
+    ``make_pattern`` returns the pattern. Threads may share a matcher: only one of them compiles.
+    """
+
+    def __init__(self, make_pattern: Callable[[], bytes]) -> None:
+        self._make_pattern, self._asked = make_pattern, 0
+        self._guard = threading.Lock()
+        self._compiled: Matcher | None = None
+
+    def __call__(self, data: bytes, at: int) -> re.Match[bytes] | None:
+        """Return the match at an offset, or None: then the caller parses field by field."""
+        if self._compiled is not None:
+            return self._compiled(data, at)
+        self._asked += 1  # a count that a race loses delays the compiling by one
+        return self.compile()(data, at) if self._asked > _SKIPPED_FIRST else None
+
+    def compile(self) -> Matcher:
+        """Return a matcher that matches from now on."""
+        with self._guard:
+            if self._compiled is None:
+                self._compiled = re.compile(self._make_pattern(), re.DOTALL).match
+            return self._compiled
 
 
 def split_row_group(data: bytes, at: int) -> tuple[int, tuple[int, ...]]:
@@ -69,12 +100,13 @@ def read_pair_key(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 @cache
-def _row_group_matchers() -> tuple[Matcher, Matcher]:
-    """Return matchers of a column chunk, and of the fields after all chunks.
+def _row_group_matchers() -> tuple[LateMatcher, LateMatcher]:
+    """Return matchers of a column chunk, and of the fields after all chunks."""
+    return LateMatcher(_chunk_pattern), LateMatcher(_rest_pattern)
 
-    A chunk contains a struct of metadata, which contains structs and lists of statistics. After the
-    chunks follow numbers and the list of sorting columns.
-    """
+
+def _chunk_pattern() -> bytes:
+    """Return the pattern of a struct of metadata that has structs and lists of statistics."""
     leaf = struct_pattern(
         field_pattern(BINARY) + text_pattern(MAX_TEXT), field_pattern(LIST) + number_list_pattern()
     )
@@ -83,10 +115,12 @@ def _row_group_matchers() -> tuple[Matcher, Matcher]:
         field_pattern(STRUCT) + leaf,
         field_pattern(LIST) + list_pattern(),
     )
-    rest = struct_pattern(field_pattern(LIST) + elements_pattern(STRUCT, struct_pattern()))
-    patterns = (struct_pattern(field_pattern(STRUCT) + inner), rest)
-    chunk, rest_of = (re.compile(pattern, re.DOTALL).match for pattern in patterns)
-    return chunk, rest_of
+    return struct_pattern(field_pattern(STRUCT) + inner)
+
+
+def _rest_pattern() -> bytes:
+    """Return the pattern of numbers and the list of sorting columns."""
+    return struct_pattern(field_pattern(LIST) + elements_pattern(STRUCT, struct_pattern()))
 
 
 @cache
@@ -147,12 +181,16 @@ def either_pattern(*patterns: bytes) -> bytes:
 
 
 @cache
-def match_usual_chunk(physical: int, length: int | None, levels: tuple[int, int]) -> Matcher:
+def match_usual_chunk(physical: int, length: int | None, levels: tuple[int, int]) -> LateMatcher:
     """Return a matcher of column chunks in the form that writers usually write.
 
     ``physical``: number of the column's physical type. ``length``: bytes of a bound, None if it
     varies. ``levels``: the greatest repetition level and the greatest definition level.
     """
+    return LateMatcher(partial(_usual_chunk_pattern, physical, length, levels))
+
+
+def _usual_chunk_pattern(physical: int, length: int | None, levels: tuple[int, int]) -> bytes:
     number = field_pattern(*INTEGERS) + NUMBER_PATTERN
     plain = either_pattern(number, field_pattern(LIST) + list_pattern())
     bound = text_pattern(MAX_TEXT) if length is None else sized_text_pattern(length)
@@ -164,8 +202,7 @@ def match_usual_chunk(physical: int, length: int | None, levels: tuple[int, int]
         field_pattern(STRUCT),
         _usual_sizes_pattern(physical, levels),
     )
-    chunk = rb"(?:%b)*+%b%b(?:%b)*+\x00" % (number, field_pattern(STRUCT), meta, number)
-    return re.compile(chunk, re.DOTALL).match
+    return rb"(?:%b)*+%b%b(?:%b)*+\x00" % (number, field_pattern(STRUCT), meta, number)
 
 
 def _usual_sizes_pattern(physical: int, levels: tuple[int, int]) -> bytes:
