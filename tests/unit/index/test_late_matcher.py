@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -32,7 +33,13 @@ def test_what_follows_is_matched():
 def test_only_one_of_many_threads_compiles():
     many = 8
     together, compiled = threading.Barrier(many), []
-    matcher = LateMatcher(lambda: compiled.append("once") or b"x")
+
+    def make_pattern():
+        compiled.append("once")
+        time.sleep(0.05)  # the other threads come meanwhile
+        return b"x"
+
+    matcher = LateMatcher(make_pattern)
 
     def match(_):
         together.wait(10)
