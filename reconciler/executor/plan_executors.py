@@ -43,7 +43,10 @@ def make_local_executors(
     """
 
     def make_rewriter() -> Rewriter:
-        from reconciler.rewrite.local import LocalRewriter, MemoryLimits  # noqa: PLC0415
+        from reconciler.rewrite.local import (  # noqa: PLC0415 (slow to import)
+            LocalRewriter,
+            MemoryLimits,
+        )
         from reconciler.rewrite.sorting import SORT_BYTES  # noqa: PLC0415
 
         threads = max(1, min(_MOST_THREADS, cores) // parallelism)

@@ -30,30 +30,33 @@ from reconciler.plans.model import (
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.savepoint_step import SavepointStep
 
+#: modules below this package, by what they run
 _CODE: Final[Mapping[type[Step], tuple[str, ...]]] = {
-    ArchiveStep: ("archive.run",),
-    CleanStep: ("clean.run",),
-    ClusterStep: ("cluster.run",),
-    CompactStep: ("compact.run",),
-    DeletePartitionStep: ("expiry.run", "expiry.dead_deletions"),
-    IndexStep: ("index.run",),
-    MetadataStep: ("metadata_repair",),
-    OrphansStep: ("orphans",),
-    ResumeStep: ("clean.resume", "cluster.finish", "cluster.resume", "compact.resume"),
-    RollbackStep: ("rollback",),
-    SavepointStep: ("savepoint",),
+    ArchiveStep: ("executor.archive.run",),
+    CleanStep: ("executor.clean.run",),
+    ClusterStep: ("executor.cluster.run", "rewrite.local"),
+    CompactStep: ("executor.compact.run", "rewrite.local"),
+    DeletePartitionStep: ("executor.expiry.run", "executor.expiry.dead_deletions"),
+    IndexStep: ("executor.index.run",),
+    MetadataStep: ("executor.metadata_repair",),
+    OrphansStep: ("executor.orphans",),
+    ResumeStep: (
+        "executor.clean.resume",
+        "executor.cluster.finish",
+        "executor.cluster.resume",
+        "executor.compact.resume",
+        "rewrite.local",
+    ),
+    RollbackStep: ("executor.rollback",),
+    SavepointStep: ("executor.savepoint",),
 }
-#: what may rewrite files
-_REWRITING: Final = (ClusterStep, CompactStep, ResumeStep)
 
 
 def import_step_code(tables: Iterable[TablePlan]) -> None:
     """Import what runs the steps of tables: no import shall fail once a table has changed."""
     for kind in {type(step) for table in tables for step in table.steps}:
         for name in _CODE[kind]:
-            import_module(f"reconciler.executor.{name}")
-        if issubclass(kind, _REWRITING):
-            import_module("reconciler.rewrite.local")
+            import_module(f"reconciler.{name}")
 
 
 def rewrite_groups(

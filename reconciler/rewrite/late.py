@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reconciler.rewrite.model import (
-        CompactedSlice,
-        RewriteGroup,
-        RewriteJob,
-        Rewriter,
-        RewrittenGroup,
-        SliceToCompact,
-    )
-    from reconciler.storage.api import Advance, StorageRef
+    from reconciler.rewrite.model import CompactedSlice, Rewriter, RewrittenGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +16,8 @@ class LateRewriter:
 
     make: Callable[[], Rewriter]
 
-    def rewrite(
-        self, ref: StorageRef, job: RewriteJob, groups: Sequence[RewriteGroup], *, progress: Advance
-    ) -> list[RewrittenGroup]:
-        return self.make().rewrite(ref, job, groups, progress=progress)
+    def rewrite(self, *args: Any, **kwargs: Any) -> list[RewrittenGroup]:
+        return self.make().rewrite(*args, **kwargs)
 
-    def compact(
-        self,
-        ref: StorageRef,
-        job: RewriteJob,
-        slices: Sequence[SliceToCompact],
-        *,
-        progress: Advance,
-    ) -> list[CompactedSlice]:
-        return self.make().compact(ref, job, slices, progress=progress)
+    def compact(self, *args: Any, **kwargs: Any) -> list[CompactedSlice]:
+        return self.make().compact(*args, **kwargs)

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import get_args
 
+import pytest
+
 from reconciler.executor import step_runs
 from reconciler.plans.model import Step
 from tests.trees import unpack
@@ -80,37 +82,30 @@ spec:
 """
 
 
-def test_all_code_is_imported_before_a_step_runs(tmp_path):
+CLUSTERED = SPEC.replace("retention: {commits: 2}", "clustering: {columns: [id], when: always}")
+REWRITES = {"reconciler.executor.cluster.run", "reconciler.rewrite.local"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "needed", "needless"),
+    [(SPEC, {"reconciler.executor.clean.run"}, REWRITES), (CLUSTERED, REWRITES, set())],
+    ids=["clean", "clustering"],
+)
+def test_all_code_is_imported_before_a_step_runs(tmp_path, spec, needed, needless):
     """A SIGTERM that Python drops in an import would not end the apply before a table changes."""
     unpack(TABLES / "cow_basic__1.2.0" / "table.zip", tmp_path / "table")
-    (tmp_path / "orders.yaml").write_text(SPEC)
+    (tmp_path / "orders.yaml").write_text(spec)
     done = subprocess.run(
         [sys.executable, "-c", APPLYING], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     before, after = (line.split() for line in done.stdout.splitlines())
 
     assert ["0", *before] == after
-    assert "reconciler.executor.clean.run" in before
-    assert not {"reconciler.executor.cluster.run", "reconciler.rewrite.local"} & {*before}
-
-
-CLUSTERED = SPEC.replace("retention: {commits: 2}", "clustering: {columns: [id], when: always}")
-
-
-def test_all_code_of_a_rewrite_is_imported_before_it(tmp_path):
-    unpack(TABLES / "cow_basic__1.2.0" / "table.zip", tmp_path / "table")
-    (tmp_path / "orders.yaml").write_text(CLUSTERED)
-    done = subprocess.run(
-        [sys.executable, "-c", APPLYING], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
-    before, after = (line.split() for line in done.stdout.splitlines())
-
-    assert {"0", *before} == {*after}
-    assert "reconciler.rewrite.local" in before
+    assert needed == (needed | needless) & {*before}
 
 
 def test_every_kind_of_step_has_code():
     assert set(get_args(Step)) == set(step_runs._CODE)
     for names in step_runs._CODE.values():
         for name in names:
-            importlib.import_module(f"reconciler.executor.{name}")
+            importlib.import_module(f"reconciler.{name}")
