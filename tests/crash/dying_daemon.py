@@ -2,8 +2,9 @@
 
 Executors run it instead of ``pyspark.daemon`` when ``spark.python.daemon.module`` names it. It is
 copied to a folder of its own: nothing else of this repository can be imported there. The variable
-``DEADLY`` names a folder with ``orders.json`` (see ``Orders`` in ``cluster.py``); the file ``log``
-gets a line for everything that happens: the process, what, and the file's name.
+``DEADLY`` names a folder with ``orders.json`` (see ``Orders`` in ``spark_cluster.py``); the file
+``log`` gets a line for everything that happens: the process, what, and the file's name. The file
+``started`` gets the number of every worker's process.
 """
 
 from __future__ import annotations
@@ -76,6 +77,11 @@ def _log(what, name):
         log.write(f"{os.getpid()} {what} {name}\n")
 
 
+def _log_start():
+    with open(f"{FOLDER}/started", "a") as started:
+        started.write(f"{os.getpid()}\n")
+
+
 def _die(how, name):
     _log("died", name)
     if how == "executor":
@@ -89,4 +95,5 @@ if __name__ == "__main__":
     from pyspark.daemon import manager
 
     os.unlink = unlink
+    os.register_at_fork(after_in_child=_log_start)
     manager()

@@ -19,11 +19,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import psutil
 import pyspark
 
 from reconciler.plans.document import dump_plan
@@ -32,6 +34,8 @@ from reconciler.plans.plan import Plan
 MASTER = "local-cluster[2,1,1024]"
 #: for processes that do not live long
 _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+#: of a worker whose task has ended, on a busy machine
+_LIFE_S = 60
 _DAEMON = Path(__file__).parent / "dying_daemon.py"
 
 
@@ -106,6 +110,7 @@ class Cluster:
             "spark.executorEnv.PYTHONPATH": str(python),
             "spark.executorEnv.DEADLY": str(self._orders),
             "spark.python.daemon.module": "dying_daemon",
+            "spark.python.worker.reuse": "false",  # so that wait_for_workers sees an end
             **self._conf,
         }
         self._log = tempfile.TemporaryFile()
@@ -156,6 +161,15 @@ class Cluster:
     def deaths(self) -> int:
         return sum(what == "died" for _, what, _ in self.log())
 
+    def wait_for_workers(self) -> None:
+        """Wait until no Python of an executor lives that was started since the orders."""
+        path = self._orders / "started"
+        pids = [int(pid) for pid in path.read_text().split()] if path.exists() else []
+        until = time.monotonic() + _LIFE_S
+        while living := [pid for pid in pids if _lives(pid)]:
+            assert time.monotonic() < until, f"processes {living} do not end"
+            time.sleep(0.1)
+
     def apply(self, plan: Plan) -> Done:
         """``reconciler apply PLAN --format json`` on the cluster."""
         path = self._folder / "plan.json"
@@ -177,6 +191,13 @@ class Cluster:
             self._log.seek(0)
             raise AssertionError(f"the driver is gone: {self._log.read()[-3000:].decode()}")
         return json.loads(line)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _drive(master: str, conf: Mapping[str, str], hosts: Sequence[str]) -> None:
