@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from reconciler.errors import StorageError, UsageError
 from reconciler.storage.redaction import redact_urls
-from reconciler.writer.sources.stores import HIDDEN, SourcePlace, open_place
+from reconciler.writer.sources.stores import HIDDEN, FoundFiles, SourcePlace, open_place
 
 
 class SourceFormat(StrEnum):
@@ -45,16 +45,7 @@ def list_source_files(
     result: list[str] = []
     for source in sources:
         shown_source = redact_urls(source)
-        try:
-            place = open_place(source, options)
-        except (ValueError, ImportError) as error:
-            problem = redact_urls(str(error), source)
-            raise UsageError(f"{shown_source}: the store cannot be opened: {problem}") from error
-        try:
-            found = place.find_files()
-        except Exception as error:
-            problem = redact_urls(getattr(error, "strerror", None) or str(error), source)
-            raise StorageError(_name_place(error, source), problem) from error
+        place, found = _find_files(source, options)
         if not found.names:
             raise StorageError(shown_source, "is empty" if found.is_folder else "does not exist")
         if found.is_folder and any("/.hoodie" in name for name in found.list_below()):
@@ -68,6 +59,28 @@ def list_source_files(
             raise StorageError(shown_source, "has only hidden files")
         result += [_make_url(place, source, name) for name in visible]
     return result
+
+
+def _find_files(
+    source: str, options: Callable[[str], Mapping[str, Any]]
+) -> tuple[SourcePlace, FoundFiles]:
+    """Return the place of a source and what is there; raises as ``list_source_files``."""
+    shown_source = redact_urls(source)
+    try:
+        place = open_place(source, options)
+    except (ValueError, ImportError) as error:
+        problem = redact_urls(str(error), source)
+        raise UsageError(f"{shown_source}: the store cannot be opened: {problem}") from error
+    except OSError as error:
+        raise StorageError(shown_source, _describe_problem(error, source)) from error
+    try:
+        return place, place.find_files()
+    except Exception as error:
+        raise StorageError(_name_place(error, source), _describe_problem(error, source)) from error
+
+
+def _describe_problem(error: Exception, source: str) -> str:
+    return redact_urls(getattr(error, "strerror", None) or str(error), source)
 
 
 def _name_place(error: Exception, source: str) -> str:

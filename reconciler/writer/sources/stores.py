@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
@@ -58,13 +58,10 @@ def open_place(source: str, find_options: Callable[[str], Options]) -> SourcePla
     """Return the place of a path or URL.
 
     ``find_options`` returns the options of a store's client. Raises ValueError and ImportError for
-    a store that cannot be opened.
+    a store that cannot be opened, and OSError if the current folder is gone.
     """
     if _needs_no_client(source):
-        # ".." stays: behind a link it is another folder than its text says
-        named = os.path.expanduser(source).removeprefix("./")  # noqa: PTH111
-        path = os.path.join(os.getcwd(), named)  # noqa: PTH109, PTH118
-        return SourcePlace(path=path.rstrip("/") or "/")
+        return SourcePlace(path=_make_absolute(source))
     import fsspec  # noqa: PLC0415 (slow)
 
     store, path = fsspec.core.url_to_fs(source, **find_options(source))
@@ -94,6 +91,30 @@ def measure_file(name: str, options: Options) -> int:
 def _needs_no_client(source: str) -> bool:
     """Return whether a path is surely one of a local disk: names with a colon may be URLs."""
     return ":" not in source
+
+
+def _make_absolute(source: str) -> str:
+    """Return the full path of a source, without ``..`` where its folders are there.
+
+    Behind a link, ``..`` is another folder than its text says, and Spark goes by the text.
+    """
+    named = os.path.expanduser(source)  # noqa: PTH111
+    if not named.startswith("/"):
+        below = named[1:].lstrip("/") if named.startswith("./") else named
+        named = os.path.join(_get_current_folder(), below)  # noqa: PTH118
+    folder, dots, rest = f"{named}/".rpartition("/../")
+    if dots:
+        with suppress(OSError):  # who looks at the path says what is wrong with it
+            parent = os.path.realpath(f"{folder}/..", strict=True)
+            named = os.path.join(parent, rest)  # noqa: PTH118
+    return named.rstrip("/") or "/"
+
+
+def _get_current_folder() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except FileNotFoundError as error:
+        raise FileNotFoundError("the current folder does not exist any more") from error
 
 
 def _is_local_client(store: Any) -> bool:

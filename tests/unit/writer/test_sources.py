@@ -185,7 +185,10 @@ def test_links_below_a_source_are_named_but_not_followed(tmp_path):
     assert expected == list_source_files([str(tmp_path / "in")], no_options)
 
 
-@pytest.mark.parametrize("spelled", ["link/../day", "./link/../day/", "{top}/link/../day"])
+@pytest.mark.parametrize(
+    "spelled",
+    ["link/../day", "./link/../day/", "{top}/link/../day", "link/../day/../day/right.csv"],
+)
 def test_two_dots_behind_a_link_are_those_of_its_target(tmp_path, monkeypatch, spelled):
     for name in ("home/day", "mount/day", "mount/now"):
         (tmp_path / name).mkdir(parents=True)
@@ -195,15 +198,36 @@ def test_two_dots_behind_a_link_are_those_of_its_target(tmp_path, monkeypatch, s
     monkeypatch.chdir(tmp_path / "home")
     [found] = list_source_files([spelled.format(top=tmp_path / "home")], no_options)
 
-    assert "right.csv" == os.path.basename(found)
-    assert os.path.samefile(tmp_path / "mount/day/right.csv", found)
+    assert found == os.path.realpath(tmp_path / "mount/day/right.csv")
 
 
-def test_a_path_below_a_file_does_not_exist(tmp_path):
+def test_the_slashes_of_a_path_below_the_current_folder_do_not_lead_to_the_root(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "tmp/a.csv").touch()
+    monkeypatch.chdir(tmp_path)
+
+    assert [f"{tmp_path}/tmp/a.csv"] == list_source_files([".//tmp/a.csv"], no_options)
+
+
+def test_a_current_folder_that_is_gone_matters_to_paths_below_it_alone(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").touch()
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+
+    assert [f"{tmp_path}/a.csv"] == list_source_files([str(tmp_path / "a.csv")], no_options)
+    with pytest.raises(StorageError, match=r"a\.csv: the current folder does not exist any more"):
+        list_source_files(["a.csv"], no_options)
+
+
+@pytest.mark.parametrize("path", ["a.csv/b.csv", "missing/../a.csv"])
+def test_a_path_through_what_is_no_folder_does_not_exist(tmp_path, path):
     (tmp_path / "a.csv").touch()
 
     with pytest.raises(StorageError, match="does not exist"):
-        list_source_files([str(tmp_path / "a.csv/b.csv")], no_options)
+        list_source_files([str(tmp_path / path)], no_options)
 
 
 def test_a_folder_whose_parent_cannot_be_read_is_named(tmp_path, monkeypatch):
