@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from reconciler import runtime
@@ -121,6 +122,7 @@ class _SparkOnDemand:
 
     def open(self) -> Executors:
         """Return the executors of a session that is starting, the same ones every time."""
+        _import_workers()
         with self.guard:
             if self.opened is None:
                 self.opened = self._start()
@@ -193,6 +195,7 @@ def _open_local(parallelism: int, check_stop: Callable[[], None]) -> Executors:
 @contextmanager
 def _open_hudi(settings: SparkSettings) -> Iterator[Executors]:
     """Open the Hudi on Spark's class path; its session may have no Python on its workers."""
+    _import_workers()
     opened = open_spark_session(
         settings.master, settings.conf, from_variables=settings.from_variables
     )
@@ -248,6 +251,12 @@ def _needs_workers(table: TablePlan) -> bool:
         return is_index or is_few or isinstance(step, _STEPS_WITHOUT_WORKERS)
 
     return not all(map(is_small, table.steps))
+
+
+def _import_workers() -> None:
+    """Import what ``_LateSpark`` runs: no import shall fail once a table has changed."""
+    for name in ("executor", "index", "rewrite"):
+        import_module(f"reconciler.{name}.spark")
 
 
 @dataclass(frozen=True, slots=True)

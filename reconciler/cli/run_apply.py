@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from reconciler import runtime
 from reconciler.cli import interruption
-from reconciler.cli.apply_executors import InterruptibleWorkers, open_executors
+from reconciler.cli.apply_executors import Executors, InterruptibleWorkers, open_executors
 from reconciler.cli.environment import check_plan_variables
 from reconciler.cli.error_reports import report_crash
 from reconciler.cli.options import Format, SparkSettings
@@ -30,6 +30,7 @@ from reconciler.plans.model import (
     TablePlan,
 )
 from reconciler.plans.plan import Plan
+from reconciler.render import result as render
 from reconciler.render import words
 from reconciler.spec.model import TableSpec
 from reconciler.storage.parallel import StopRequest
@@ -118,13 +119,13 @@ def run_apply(plan: Plan, run: ApplyRun) -> ApplyResult:
                 process=process,
                 progress=TerminalProgress(),
                 stop=stop,
-                wait_for_workers=executors.wait,
+                wait_for_workers=lambda: _wait_for_workers(executors),
                 now=run.now,
                 origin=run.origin,
                 open_catalog=runtime.open_catalog,
             )
             import_step_code(admitted.working_tables)
-            interruption.raise_if_interrupted()  # Python drops what a handler raises in a callback
+            interruption.raise_if_interrupted()  # Python drops what its handler raises in an import
             result = apply_plan(
                 admitted,
                 context,
@@ -135,6 +136,12 @@ def run_apply(plan: Plan, run: ApplyRun) -> ApplyResult:
             )
             executors.raise_failure()
             return result
+
+
+def _wait_for_workers(executors: Executors) -> None:
+    """Wait until a table may be changed; raises what ends an apply that was interrupted by then."""
+    executors.wait()
+    interruption.raise_if_interrupted()
 
 
 @contextmanager
@@ -191,8 +198,6 @@ def render_result(
     origin: Origin | None = None,
 ) -> str | bytes:
     """Return the result in a format."""
-    from reconciler.render import result as render  # noqa: PLC0415 (not while the plan runs)
-
     match format:
         case Format.TEXT:
             return render.result_text(result, find_terminal())

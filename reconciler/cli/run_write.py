@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Final
 
 from reconciler import api, runtime
@@ -63,6 +64,8 @@ def write_files(
         dedupes=options.dedupe,
         partitions=options.partitions,
     )
+    if options.then is not None:
+        import_module("reconciler.cli.run_apply")  # it must not fail once the write is committed
     if options.sources:
         result = _write_sources(spec, options, reader_options, settings)
     else:

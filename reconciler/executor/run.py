@@ -6,7 +6,7 @@ What few tables need is imported when one needs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,6 +35,7 @@ from reconciler.executor.result import (
 from reconciler.executor.session import ApplyContext, ApplySession, open_apply_session
 from reconciler.executor.step_runs import (
     build_indexes,
+    import_resumption_code,
     import_step_code,
     repair_metadata,
     rewrite_groups,
@@ -262,25 +263,30 @@ def _check_delegation(session: ApplySession) -> None:
 
 
 def _run_steps(session: ApplySession, fresh: FreshPlan, done: _TableProgress) -> None:
-    """Collect every step's outcome, with the time that it took."""
+    """Collect every step's outcome, with the time that it took.
+
+    All code is imported now: no import shall fail once the table has changed.
+    """
+    pending = find_pending(session, fresh)
+    if pending:
+        import_resumption_code()
+    checks = _load_checks(session, fresh.state)
     session.context.wait_for_workers()
     clock = session.context.clock
     started = clock.now_ms()
-    checks = _load_checks(session, fresh.state)
-    outcomes = chain(_steps(session, fresh, done), (check() for check in checks))
+    outcomes = chain(_steps(session, fresh, pending, done), (check() for check in checks))
     for outcome in outcomes:
         done.outcomes.append(replace(outcome, seconds=_seconds_since(started, clock)))
         started = clock.now_ms()
 
 
 def _steps(  # noqa: PLR0915 (a case for each kind of step)
-    session: ApplySession, first: FreshPlan, done: _TableProgress
+    session: ApplySession, first: FreshPlan, pending: Collection[str], done: _TableProgress
 ) -> Iterator[StepOutcome]:
     """Resume what is pending first, whoever left it; then run what was reviewed.
 
-    A step that turns out to be refused is left, and the others run.
+    ``pending``: the instants. A step that turns out to be refused is left, and the others run.
     """
-    pending = find_pending(session, first)
     yield from _resume(session, first, done) if pending else ()
     fresh = None if pending else first
     for step in session.plan.steps:
@@ -314,10 +320,7 @@ def _steps(  # noqa: PLR0915 (a case for each kind of step)
 
 
 def _load_checks(session: ApplySession, before: TableState) -> list[Callable[[], StepOutcome]]:
-    """Return what verifies the metadata table after the steps, if the spec wants that.
-
-    Its code is imported now: no import shall fail once the table has changed.
-    """
+    """Return what verifies the metadata table after the steps, if the spec wants that."""
     metadata = session.spec.metadata
     if metadata is None or metadata.verify != "each-apply":
         return []

@@ -30,33 +30,47 @@ from reconciler.plans.model import (
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.savepoint_step import SavepointStep
 
-#: modules below this package, by what they run
+#: modules by what they run, and those outside this package that they import when they need them
 _CODE: Final[Mapping[type[Step], tuple[str, ...]]] = {
-    ArchiveStep: ("executor.archive.run",),
-    CleanStep: ("executor.clean.run",),
-    ClusterStep: ("executor.cluster.run", "rewrite.local"),
-    CompactStep: ("executor.compact.run", "rewrite.local"),
-    DeletePartitionStep: ("executor.expiry.run", "executor.expiry.dead_deletions"),
-    IndexStep: ("executor.index.run",),
-    MetadataStep: ("executor.metadata_repair",),
-    OrphansStep: ("executor.orphans",),
-    ResumeStep: (
-        "executor.clean.resume",
-        "executor.cluster.finish",
-        "executor.cluster.resume",
-        "executor.compact.resume",
-        "rewrite.local",
+    ArchiveStep: ("reconciler.executor.archive.run", "fastavro", "pyarrow.parquet"),
+    CleanStep: ("reconciler.executor.clean.run", "fastavro"),
+    ClusterStep: ("reconciler.executor.cluster.run", "reconciler.rewrite.local"),
+    CompactStep: ("reconciler.executor.compact.run", "reconciler.rewrite.local"),
+    DeletePartitionStep: (
+        "reconciler.executor.expiry.run",
+        "reconciler.executor.expiry.dead_deletions",
     ),
-    RollbackStep: ("executor.rollback",),
-    SavepointStep: ("executor.savepoint",),
+    IndexStep: ("reconciler.executor.index.run",),
+    MetadataStep: ("reconciler.executor.metadata_repair",),
+    OrphansStep: ("reconciler.executor.orphans",),
+    ResumeStep: (
+        "reconciler.executor.clean.resume",
+        "reconciler.executor.cluster.finish",
+        "reconciler.executor.cluster.resume",
+        "reconciler.executor.compact.resume",
+        "reconciler.rewrite.local",
+        "fastavro",
+        "pyarrow.parquet",
+    ),
+    RollbackStep: ("reconciler.executor.rollback", "fastavro"),
+    SavepointStep: ("reconciler.executor.savepoint", "fastavro"),
 }
 
 
 def import_step_code(tables: Iterable[TablePlan]) -> None:
     """Import what runs the steps of tables: no import shall fail once a table has changed."""
     for kind in {type(step) for table in tables for step in table.steps}:
-        for name in _CODE[kind]:
-            import_module(f"reconciler.{name}")
+        _import_code(kind)
+
+
+def import_resumption_code() -> None:
+    """Import what finishes pending work: a plan need not name it."""
+    _import_code(ResumeStep)
+
+
+def _import_code(kind: type[Step]) -> None:
+    for name in _CODE[kind]:
+        import_module(name)
 
 
 def rewrite_groups(

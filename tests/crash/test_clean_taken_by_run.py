@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.errors import ReconcilerError
+from reconciler.executor import run
 from reconciler.hudi.load import load_heartbeat_owner, load_properties, load_timeline
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from tests.crash.drill import CASES, Killed, list_data_files, make_drill, process
 from tests.crash.test_moves import savepoint
 from tests.crash.write_drill import die_at
 from tests.storage_wrappers import RecordingStorage
+from tests.trees import Tree
 
 LOCK = ".hoodie/lock"
 
@@ -63,3 +66,17 @@ def test_a_clean_that_another_run_has_taken_over_is_not_withdrawn(it):
     assert f"clean {instant} was taken over by another run" in result.tables[0].error
     assert instant == find_pending(it)
     assert files == list_data_files(it.table)
+
+
+def test_the_code_that_finishes_a_clean_is_there_before_the_table_changes(it, monkeypatch):
+    """The plan need not name what is pending."""
+
+    def fail():
+        raise ReconcilerError("it is not there")
+
+    monkeypatch.setattr(run, "import_resumption_code", fail)
+    plan, before = it.plan(), Tree.from_folder(it.table)
+    result = it.apply(plan)
+
+    assert "it is not there" == result.tables[0].error
+    assert before == Tree.from_folder(it.table)

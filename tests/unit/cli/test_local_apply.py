@@ -23,6 +23,7 @@ from reconciler.cli.environment import find_spark_options
 from reconciler.cli.options import Executor, SparkOptions, SparkSettings
 from reconciler.cli.spark import parse_spark_settings
 from reconciler.errors import ReconcilerError
+from reconciler.executor import run as executor_run
 from reconciler.executor.work_size import WorkSize, measure_work
 from reconciler.plans.document import load_plan
 from reconciler.storage.parallel import StopRequest
@@ -89,17 +90,25 @@ def test_a_small_clustering_needs_no_java_and_is_sized_in_the_line(capsys):
 
 
 @pytest.mark.usefixtures("no_spark")
-@pytest.mark.parametrize("last_call", ["open_executors", "import_step_code"])
+@pytest.mark.parametrize(
+    ("module", "last_call"),
+    [
+        (run_apply, "open_executors"),
+        (run_apply, "import_step_code"),
+        (executor_run, "find_pending"),
+        (executor_run, "_load_checks"),
+    ],
+)
 def test_a_termination_that_python_dropped_stops_an_apply_before_it_changes_a_table(
-    last_call, orders, monkeypatch
+    module, last_call, orders, monkeypatch
 ):
-    called = getattr(run_apply, last_call)
+    called = getattr(module, last_call)
 
     def call_late(*arguments, **options):
         interruption.record_termination(143)
         return called(*arguments, **options)
 
-    monkeypatch.setattr(run_apply, last_call, call_late)
+    monkeypatch.setattr(module, last_call, call_late)
     before = Tree.from_folder(orders)
     with pytest.raises(SystemExit) as ended:
         apply()

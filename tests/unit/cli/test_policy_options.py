@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,21 @@ def test_a_write_without_a_required_policy_writes_nothing(capsys):
 def test_a_write_alone_takes_no_policies(option, capsys):
     assert run(*DELETE, option) == UsageError.exit_code
     assert "add --then reconcile" in read_errors(capsys)
+
+
+@pytest.mark.parametrize("module", ["cli.run_apply", "render.result"])
+def test_code_for_what_comes_after_a_write_fails_before_it(module, monkeypatch, capsys):
+    """Else a committed write would end with an error, and who repeats it has its rows twice."""
+    for name in ("cli.run_apply", module):
+        package, _, last = f"reconciler.{name}".rpartition(".")
+        monkeypatch.delattr(sys.modules[package], last, raising=False)
+        monkeypatch.delitem(sys.modules, f"reconciler.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, f"reconciler.{module}", None)
+    before = set(Path("lake").rglob("*"))
+
+    assert run(*DELETE, *THEN) == 1
+    assert module in read_errors(capsys)
+    assert before == set(Path("lake").rglob("*"))
 
 
 def test_named_policies_outside_the_repository_change_no_table(capsys):

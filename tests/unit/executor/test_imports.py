@@ -59,7 +59,8 @@ from reconciler.executor import step_runs
 import_code = step_runs.import_step_code
 
 def list_code():
-    return {name for name in sys.modules if name.startswith('reconciler.')}
+    rooms = ('reconciler.', 'fastavro', 'pyarrow.parquet')
+    return {name for name in sys.modules if name.startswith(rooms)}
 
 def import_and_tell(tables):
     import_code(tables)
@@ -108,4 +109,24 @@ def test_every_kind_of_step_has_code():
     assert set(get_args(Step)) == set(step_runs._CODE)
     for names in step_runs._CODE.values():
         for name in names:
-            importlib.import_module(f"reconciler.{name}")
+            importlib.import_module(name)
+
+
+SPARK = """\
+import sys
+from contextlib import ExitStack, nullcontext
+from types import SimpleNamespace
+from reconciler.cli import apply_executors
+starting = SimpleNamespace(cancel_jobs=None, raise_failure=None)
+apply_executors.start_spark_session = lambda *_, **__: nullcontext(starting)
+with ExitStack() as stack:
+    apply_executors._SparkOnDemand(None, (), None, stack).open()
+print(*sorted(name for name in sys.modules if name.endswith('.spark')))
+"""
+
+
+def test_the_code_that_works_on_spark_is_imported_when_spark_starts():
+    done = subprocess.run([sys.executable, "-c", SPARK], capture_output=True, text=True, check=True)
+
+    expected = {f"reconciler.{room}.spark" for room in ("executor", "index", "rewrite")}
+    assert expected <= {*done.stdout.split()}
