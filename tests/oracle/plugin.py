@@ -12,18 +12,12 @@ import pytest
 from tests.oracle.bundles import VERSIONS, BundleUnavailableError, bundle, java
 from tests.oracle.hudi import RealHudi
 from tests.oracle.prepared_tables import PreparedTables
-from tests.oracle.spark_classes import use_archive
 
 #: modules of many tests that take half a second each
 SHORT = ("test_read", "test_hand_made_clean_plans")
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-def pytest_configure() -> None:
-    """Let Spark start fast."""
-    use_archive()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
