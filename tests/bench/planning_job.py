@@ -213,7 +213,10 @@ the clean of the same files in a JVM that has done it before, and Spark's start 
 bare loop in Python that lists the folders and asks the system for the size of every file plans
 nothing: it says how much of the work is the system's, which differs between machines. Then
 500 small tables of all kinds are planned, by the API in one process and by the command, which also
-prints what it found; 500 specs of thirty lines are checked; and `reconciler --help` is printed.""",
+prints what it found; 500 specs of thirty lines are checked; and `reconciler --help` is printed.
+
+How fast Python is differs as much: on an Intel Xeon, where the bare loop took 2.6 CPU seconds,
+these six took 6.8, 2.5, 2.4, 3.2, 0.8 and 0.08 in November 2026 (medians of three turns).""",
     measure=measure,
     goals=goals,
 )
