@@ -66,6 +66,8 @@ def session(jar: str, heap: str, more: dict[str, str]) -> SparkSession:
     else:
         # collecting takes a tenth of the time where these begin as small as they do by themselves
         jvm += " -XX:TieredStopAtLevel=1 -Xmn400m -XX:MetaspaceSize=300m"
+        # and finding code to throw away another tenth, where it has no more room than by itself
+        jvm += " -XX:ReservedCodeCacheSize=400m"
     # of Spark's 250 jars the one that most classes are looked for in comes first
     core = next(Path(pyspark.__file__).parent.glob("jars/spark-core_*.jar"))
     conf = {
