@@ -12,7 +12,7 @@ import pytest
 from reconciler.errors import AlreadyExistsError, NotFoundError, PermissionDeniedError, StorageError
 from reconciler.runtime import open_storage
 from reconciler.storage.clients import make_client_options
-from reconciler.writer.sources.formats import list_source_files
+from reconciler.writer.sources.formats import list_sources
 from tests.command import run
 from tests.servers.proxy import Fault, running_proxy
 from tests.store_specs import write_specs
@@ -218,9 +218,7 @@ def test_files_of_rows_in_gcs_are_found_without_a_look_at_the_kind_of_the_bucket
     if lake.store != "gs":
         pytest.skip("Google's alone")
     lake.open().create("f.csv", b"a\n1\n")
-    files = list_source_files(
-        [f"{lake.url}/t"], lambda path: make_client_options(path, lake.options)
-    )
+    [found] = list_sources([f"{lake.url}/t"], lambda path: make_client_options(path, lake.options))
 
-    assert files == [f"{lake.url}/t/f.csv"]
+    assert found.files == [f"{lake.url}/t/f.csv"]
     assert fsspec.get_filesystem_class("gs").__module__ == "gcsfs.core"

@@ -9,19 +9,21 @@ from typing import Any
 from reconciler.errors import UsageError
 from reconciler.storage.locations import names_account
 from reconciler.storage.redaction import redact_urls
-from reconciler.writer.sources.formats import SourceFormat, detect_format, list_source_files
+from reconciler.writer.sources.formats import SourceFormat, detect_format, list_sources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFiles:
-    """Files to read. ``paths``: the files and folders in which they were found.
+    """Files to read. ``paths``: the files and folders in which they were found, as they were given.
 
+    ``columns_below``: the folder in which names of folders are columns, as in ``day=2026-11-01``.
     ``options``: options of Spark's reader. ``store_options``: options of the store's client.
     """
 
     paths: Sequence[str]
     files: Sequence[str]
     format: SourceFormat
+    columns_below: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     store_options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -45,12 +47,21 @@ def find_source_files(
 
         return make_client_options(path, storage_options or {})
 
-    files = list_source_files(paths, find_options)
+    listed = list_sources(paths, find_options)
+    files = [name for source in listed for name in source.files]
     kind = format or detect_format(files)
     if kind is not SourceFormat.AVRO:  # Python reads those
         _check_accounts(files)
     store = find_options(files[0])
-    return SourceFiles(paths=paths, files=files, format=kind, options=options, store_options=store)
+    return SourceFiles(
+        paths=paths,
+        files=files,
+        format=kind,
+        # of several folders Spark takes none
+        columns_below=listed[0].folder if len(listed) == 1 and listed[0].names_columns else None,
+        options=options,
+        store_options=store,
+    )
 
 
 def _check_accounts(files: Sequence[str]) -> None:

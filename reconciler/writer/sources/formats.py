@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -31,40 +32,63 @@ _SUFFIXES: Final = {
 #: suffixes of compressed files, after that of the format
 _COMPRESSED: Final = ("gz", "bz2", "zst", "lz4", "snappy", "deflate")
 _AZURE: Final = ("abfs", "abfss")
+#: in the paths of the files of a Hudi table
+_TABLE: Final = "/.hoodie"
 
 
-def list_source_files(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedSource:
+    """The files at a path or URL, sorted.
+
+    ``folder``: in which they were found, None for a path that is a file. ``names_columns``: folders
+    below it are named after a column and its value, as ``day=2026-11-01``.
+    """
+
+    files: list[str]
+    folder: str | None = None
+    names_columns: bool = False
+
+
+def list_sources(
     sources: Sequence[str], options: Callable[[str], Mapping[str, Any]]
-) -> list[str]:
-    """Return every file at the paths or URLs, with all files below folders; sorted in each.
+) -> list[ListedSource]:
+    """Return the files at the paths or URLs, with all files below folders.
 
     ``options`` returns those of the client of a path's store. Raises StorageError for a missing
     path and for a store that fails; UsageError for a folder of a Hudi table. No error repeats
     credentials of a URL.
     """
-    result: list[str] = []
-    for source in sources:
-        shown_source = redact_urls(source)
-        place, found = _find_files(source, options)
-        if not found.names:
-            raise StorageError(shown_source, "is empty" if found.is_folder else "does not exist")
-        if found.is_folder and any("/.hoodie" in name for name in found.list_below()):
-            raise UsageError(
-                f"{shown_source}: is a Hudi table, whose files also hold changed and deleted "
-                "rows; read it with reconciler.read, and write that DataFrame"
-            )
-        below = zip(found.names, found.list_below(), strict=True)
-        visible = [name for name, path in below if not found.is_folder or _is_visible(path)]
-        if not visible:
-            raise StorageError(shown_source, "has only hidden files")
-        result += [_make_url(place, source, name) for name in visible]
-    return result
+    return [_list_source(source, options) for source in sources]
+
+
+def _list_source(source: str, options: Callable[[str], Mapping[str, Any]]) -> ListedSource:
+    shown_source = redact_urls(source)
+    place, found = _find_files(source, options)
+    if not found.names:
+        raise StorageError(shown_source, "is empty" if found.is_folder else "does not exist")
+    if not found.is_folder:
+        return ListedSource(files=[_make_url(place, source, name) for name in found.names])
+    below = found.list_below()
+    if (of_table := next((path for path in below if _TABLE in path), None)) is not None:
+        folder = source.rstrip("/") + of_table.partition(_TABLE)[0]
+        raise UsageError(
+            f"{redact_urls(folder)}: is a Hudi table, whose files also hold changed and deleted "
+            "rows; read it with reconciler.read, and write that DataFrame"
+        )
+    visible = [path for path in below if _is_visible(path)]
+    if not visible:
+        raise StorageError(shown_source, "has only hidden files")
+    return ListedSource(
+        files=[_make_url(place, source, found.path + path) for path in visible],
+        folder=_make_url(place, source, found.path),
+        names_columns=any("=" in path.rpartition("/")[0] for path in visible),
+    )
 
 
 def _find_files(
     source: str, options: Callable[[str], Mapping[str, Any]]
 ) -> tuple[SourcePlace, FoundFiles]:
-    """Return the place of a source and what is there; raises as ``list_source_files``."""
+    """Return the place of a source and what is there; raises as ``list_sources``."""
     shown_source = redact_urls(source)
     try:
         place = open_place(source, options)
@@ -80,7 +104,11 @@ def _find_files(
 
 
 def _describe_problem(error: Exception, source: str) -> str:
-    return redact_urls(getattr(error, "strerror", None) or str(error), source)
+    problem = redact_urls(getattr(error, "strerror", None) or str(error), source)
+    is_refused = isinstance(error, PermissionError)
+    return (
+        f"{problem}; give this user access to it and the folders above" if is_refused else problem
+    )
 
 
 def _name_place(error: Exception, source: str) -> str:

@@ -121,8 +121,8 @@ def _sum_sizes(source: SourceFiles) -> int:
 
 
 def _open_parquet_source(source: SourceFiles) -> LocalSource:
-    files, paths = source.files, source.paths
-    if len(paths) == 1 and "=" in files[0] and paths[0] not in files:
+    files = source.files
+    if source.columns_below is not None:
         raise NeedsSparkError("names of source folders may be columns")
     schemas: list[pa.Schema] = []
     pieces: list[tuple[str, tuple[int, ...]]] = []

@@ -64,9 +64,8 @@ class _FileReader:
 
         source, files, kind = self.source, self.files, self.format.value
         reader = self.session.read.format(kind).options(**{**options, **source.options})
-        if len(source.paths) == 1 and "=" in files[0] and source.paths[0] not in files:
-            # folder names are columns
-            reader = reader.option("basePath", _to_spark_path(source.paths[0]))
+        if source.columns_below is not None:
+            reader = reader.option("basePath", _to_spark_path(source.columns_below))
         if columns is not None:
             reader = reader.schema(columns)
         try:

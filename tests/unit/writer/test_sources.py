@@ -10,7 +10,7 @@ import pytest
 from reconciler.errors import FormatError, ReconcilerError, StorageError, UsageError
 from reconciler.writer.sources.avro import read_avro_batches, read_avro_schema
 from reconciler.writer.sources.files import find_source_files
-from reconciler.writer.sources.formats import detect_format, list_source_files
+from reconciler.writer.sources.formats import detect_format, list_sources
 from reconciler.writer.sources.spark import merge_types
 
 SECRETS = ("hunter22", "c2Vjcm/V0MQ")
@@ -24,6 +24,10 @@ SOURCES = [
 
 def no_options(_source):
     return {}
+
+
+def list_source_files(sources, options):
+    return [name for source in list_sources(sources, options) for name in source.files]
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -201,6 +205,38 @@ def test_two_dots_behind_a_link_are_those_of_its_target(tmp_path, monkeypatch, s
     assert found == os.path.realpath(tmp_path / "mount/day/right.csv")
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("run=5/in", "run=5/in"),
+        ("./run=5/in/", "run=5/in"),
+        ("run=5/in/day=1", None),
+        ("run=5/in/day=1/a.csv", None),
+        ("run=5/in/day=1/../../in/b=c.csv", None),
+    ],
+)
+def test_names_of_folders_are_columns_below_the_folder_that_is_named(
+    source, expected, tmp_path, monkeypatch
+):
+    (tmp_path / "run=5/in/day=1").mkdir(parents=True)
+    for name in ("day=1/a.csv", "b=c.csv"):
+        (tmp_path / "run=5/in" / name).touch()
+    monkeypatch.chdir(tmp_path)
+    found = find_source_files([source], None, {})
+
+    assert found.columns_below == (expected and f"{tmp_path}/{expected}")
+
+
+@pytest.mark.parametrize("source", ["lake", "lake/", "."])
+def test_the_table_among_the_sources_is_named(source, tmp_path, monkeypatch):
+    (tmp_path / "lake/t/.hoodie").mkdir(parents=True)
+    (tmp_path / "lake/t/a.parquet").touch()
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(UsageError, match=r"^(\./)?lake/t: is a Hudi table"):
+        find_source_files([source], None, {})
+
+
 def test_the_slashes_of_a_path_below_the_current_folder_do_not_lead_to_the_root(
     tmp_path, monkeypatch
 ):
@@ -240,5 +276,5 @@ def test_a_folder_whose_parent_cannot_be_read_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "stat", refuse)
 
-    with pytest.raises(StorageError, match="/rows: Permission denied"):
+    with pytest.raises(StorageError, match="/rows: Permission denied; give this user access"):
         list_source_files([str(tmp_path / "rows")], no_options)
