@@ -71,8 +71,6 @@ def write_files(
     else:
         written = api.write(None, spec, options.operation, partitions=options.partitions)
         result = _run_service(written, spec, options, settings)
-    if result.lookup is not None:
-        log_message(lookup_text(result.lookup), event="lookup")
     for note in result.warnings:
         log_message(f"warning: {note.because}", level="warning")
     if options.format is ShortFormat.JSON:
@@ -211,7 +209,9 @@ def _write_with_spark(
 def _run_service(
     written: ReconciledWrite, spec: TableSpec, options: WriteOptions, settings: SparkSettings
 ) -> ReconciledWrite:
-    """Reconcile the table after the write if that is asked for."""
+    """Say how the write found its keys; reconcile the table after it if that is asked for."""
+    if written.lookup is not None:
+        log_message(lookup_text(written.lookup), event="lookup")
     if options.then is None:
         return written
     from reconciler.cli.run_apply import ApplyRun, run_apply  # noqa: PLC0415 (slow to import)

@@ -164,8 +164,9 @@ def test_without_a_cluster_a_change_of_a_large_table_stays_here(orders, capsys, 
     monkeypatch.setattr("reconciler.runtime.count_cores", lambda: 2)
     monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
 
-    assert 0 == run("write", "t.yaml", "rows.parquet")
+    assert 0 == run("write", "t.yaml", "rows.parquet", "--then", "reconcile")
     said = capsys.readouterr().err
+    assert said.index("looked up keys") < said.index("planning the table")
     assert "; no cluster is configured, and Spark would have the same cores; --exec" in said
     assert "looked up keys in the files, because the table has no record index of all keys" in said
     assert "files: 2 searched\n" in said
