@@ -241,8 +241,10 @@ def _as_text(frame: Any, scan: Scan) -> Any:
 
 def _report_row_count(rows: Sequence[Any], limit: int) -> None:
     if len(rows) > limit:
-        log_message(f"showing the first {words.format_count(limit, 'row')}; use --limit N for more "
-            "rows, or --format csv or json for all")  # fmt: skip
+        shown = f"the first {words.format_count(limit, 'row')}" if limit else "no row"
+        log_message(
+            f"showing {shown}; use --limit N for more rows, or --format csv or json for all"
+        )
     else:
         log_message(words.format_count(len(rows), "row"))
 

@@ -216,6 +216,9 @@ def test_rows_of_few_files_are_printed_without_java(folder, capsys):
     assert ["id", 3] == [out.splitlines()[0], len(out.splitlines())]
     assert "in this process: 2 rows of 4 file slices; --executor spark to use Spark\n" == err
 
+    assert 0 == run("read", table, "--limit", "0", "--executor", "local")
+    assert capsys.readouterr().err.startswith("showing no row; use --limit N for more rows")
+
     assert 0 == run("read", table, "--columns", "id", "--limit", "1", "--executor", "local")
     out, err = capsys.readouterr()
     assert 3 == len(out.splitlines())
