@@ -58,7 +58,7 @@ def find_source_files(
         files=files,
         format=kind,
         # of several folders Spark takes none
-        columns_below=listed[0].folder if len(listed) == 1 and listed[0].names_columns else None,
+        columns_below=listed[0].columns_below if len(listed) == 1 else None,
         options=options,
         store_options=store,
     )

@@ -40,13 +40,12 @@ _TABLE: Final = "/.hoodie"
 class ListedSource:
     """The files at a path or URL, sorted.
 
-    ``folder``: in which they were found, None for a path that is a file. ``names_columns``: folders
-    below it are named after a column and its value, as ``day=2026-11-01``.
+    ``columns_below``: the path's folder if folders below it are named after a column and its value,
+    as ``day=2026-11-01``.
     """
 
     files: list[str]
-    folder: str | None = None
-    names_columns: bool = False
+    columns_below: str | None = None
 
 
 def list_sources(
@@ -75,13 +74,15 @@ def _list_source(source: str, options: Callable[[str], Mapping[str, Any]]) -> Li
             f"{redact_urls(folder)}: is a Hudi table, whose files also hold changed and deleted "
             "rows; read it with reconciler.read, and write that DataFrame"
         )
-    visible = [path for path in below if _is_visible(path)]
+    visible = [
+        (name, path) for name, path in zip(found.names, below, strict=True) if _is_visible(path)
+    ]
     if not visible:
         raise StorageError(shown_source, "has only hidden files")
+    names_columns = any("=" in path.rpartition("/")[0] for _name, path in visible)
     return ListedSource(
-        files=[_make_url(place, source, found.path + path) for path in visible],
-        folder=_make_url(place, source, found.path),
-        names_columns=any("=" in path.rpartition("/")[0] for path in visible),
+        files=[_make_url(place, source, name) for name, _path in visible],
+        columns_below=_make_url(place, source, found.path) if names_columns else None,
     )
 
 
@@ -105,10 +106,9 @@ def _find_files(
 
 def _describe_problem(error: Exception, source: str) -> str:
     problem = redact_urls(getattr(error, "strerror", None) or str(error), source)
-    is_refused = isinstance(error, PermissionError)
-    return (
-        f"{problem}; give this user access to it and the folders above" if is_refused else problem
-    )
+    if isinstance(error, PermissionError):
+        problem += "; give this user access to it and the folders above"
+    return problem
 
 
 def _name_place(error: Exception, source: str) -> str:
