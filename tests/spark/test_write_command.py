@@ -44,6 +44,19 @@ def rows_of(spark, folder, *columns):
     return sorted((tuple(row) for row in found), key=str)
 
 
+def test_names_of_folders_are_columns_below_the_source_and_not_above_it(
+    spark, spec, tmp_path, monkeypatch
+):
+    (tmp_path / "p=z/in/p=a").mkdir(parents=True)
+    (tmp_path / "p=z/in/p=a/one.csv").write_text("id,ts,x\n1,1,one\n")
+    (tmp_path / "p=z/two.csv").write_text("id,p,ts,x\n2,b,1,two\n")
+    monkeypatch.chdir(tmp_path / "p=z")
+
+    assert run("write", spec, "in") == 0
+    assert run("write", spec, "two.csv") == 0
+    assert [(1, "a", "one"), (2, "b", "two")] == rows_of(spark, tmp_path, "id", "p", "x")
+
+
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_files_of_every_format_go_into_one_table(spark, spec, tmp_path, capsys, kind):
     spec.write_text(SPEC.replace("COPY_ON_WRITE", kind))
