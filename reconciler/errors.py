@@ -32,8 +32,10 @@ A message says what is wrong, where, and what to do now.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Final, Literal, NamedTuple
+
+from reconciler.lazy_dataclass import dataclass
 
 #: the worst exit code of several tables is the first of these that occurs
 WORST_FIRST: Final = (1, 6, 3, 5, 4, 2, 0)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.units import SIZE_UNITS, parse_size
 
 GB: Final = 10**9

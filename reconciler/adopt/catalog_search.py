@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from reconciler.errors import UsageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 from reconciler.spec.model import CatalogTable
 from reconciler.state.catalogs.addresses import CatalogSearch, parse_catalog_search

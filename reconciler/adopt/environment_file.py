@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from reconciler.errors import UsageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.environment import FOLDER, Environment, read_environment
 from reconciler.spec.schema import load_definition
 from reconciler.spec.spec_files import YAML_ENDINGS, find_parent_folder

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Final
+
+from reconciler.lazy_dataclass import dataclass
 
 _UNSAFE: Final = re.compile("[^A-Za-z0-9_.-]+")
 #: leaves room for an ending and a number within the 255 bytes of a file name

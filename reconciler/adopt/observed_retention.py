@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
@@ -18,6 +17,7 @@ import numpy as np
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.hudi.timeline.instant import COMMITS, Action, parse_instant
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 from reconciler.spec.model import Policy
 from reconciler.spec.rules import COUNT_BY_POLICY

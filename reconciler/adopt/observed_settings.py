@@ -6,7 +6,6 @@ Options of writers are not on storage, so the rest stays unknown.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.plans import RequestedReplace
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.newest_slices import find_candidates
 from reconciler.state.clustering_layout import LAYOUT_KEY, ClusteringLayout
 from reconciler.state.current_files import mark_read_files

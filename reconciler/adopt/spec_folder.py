@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -16,6 +16,7 @@ from reconciler.adopt.table import AdoptedTable, AdoptionOptions, adopt_table, f
 from reconciler.adopt.table_search import OpenStorage
 from reconciler.errors import ReconcilerError
 from reconciler.hudi.load import load_properties
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 from reconciler.spec.effective_spec import Locator
 from reconciler.spec.load import read_specs

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.adopt.observed_retention import ObservedRetention, RetentionCandidate
 from reconciler.adopt.observed_settings import ObservedClustering, ObservedLogs, ObservedSizes
 from reconciler.event_logs.proposal import QueryProposal
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.timeline_zone import format_offsets
 from reconciler.render import words
 from reconciler.render.observed_queries import query_lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,7 @@ from reconciler.event_logs.proposal import QueryProposal
 from reconciler.hudi.load import load_properties, read_instant_file
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.plans import RequestedReplace
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.compose import plan_table
 from reconciler.plans.model import TablePlan
 from reconciler.plans.refusals import find_timeline_zone

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import count
@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 from reconciler.errors import NotFoundError, ReconcilerError, StorageError, UsageError
 from reconciler.hudi.load import PROPERTIES
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.model import CatalogTable
 from reconciler.storage.api import Storage
 from reconciler.storage.locations import LocationMap, normalise_location

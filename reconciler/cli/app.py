@@ -6,7 +6,6 @@ import gc
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from types import FrameType
 from typing import Annotated, Final, NoReturn
@@ -19,6 +18,7 @@ from reconciler.cli.error_reports import DEBUG, report_error
 from reconciler.cli.logs import LogFormat, open_logs
 from reconciler.cli.terminal import Level, log_message, print_result, set_verbosity
 from reconciler.errors import UsageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render.words import escape_text
 from reconciler.storage.request_budget import report_repeats
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, assert_never
@@ -34,6 +33,7 @@ from reconciler.cli.spark import parse_spark_settings
 from reconciler.cli.terminal import ask_yes_no, log_message, print_result, require_terminal
 from reconciler.cli.webhook import Webhook, open_webhook
 from reconciler.errors import UsageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
@@ -21,6 +21,7 @@ from reconciler.executor.plan_executors import make_local_executors
 from reconciler.executor.work_size import WorkSize, measure_work
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.index.build import MIN_FILES_FOR_JOB
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     IndexStep,

@@ -10,7 +10,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Final
@@ -18,6 +18,7 @@ from typing import IO, Final
 from reconciler import canonical_json
 from reconciler.cli.environment import git_environment
 from reconciler.errors import Problems, ReconcilerError, UsageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.guard_policy import GuardPolicy
 from reconciler.spec.load import LoadedSpecs
 from reconciler.spec.model import TableSpec

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -15,6 +14,7 @@ from reconciler.cli.files import read_input
 from reconciler.cli.options import command
 from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import StorageError, UsageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 
 if TYPE_CHECKING:

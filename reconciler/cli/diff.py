@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, assert_never
 
@@ -13,6 +12,7 @@ from reconciler.cli.files import read_plan
 from reconciler.cli.options import Format, Full, OutputFormat, command
 from reconciler.cli.terminal import find_terminal, print_result
 from reconciler.errors import UsageError
+from reconciler.lazy_dataclass import dataclass
 
 _STDIN: Final = Path("-")
 _CHANGES: Final = 2

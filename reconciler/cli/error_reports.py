@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import traceback
-from dataclasses import dataclass
 from typing import Any, Final
 
 import typer
 
 from reconciler.cli.terminal import log_message
 from reconciler.errors import ReconcilerError, RowsError, SpecError, UsageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Self, assert_never
 
 from reconciler import runtime
@@ -11,6 +10,7 @@ from reconciler.cli.options import Executor, SparkSettings
 from reconciler.cli.spark import is_spark_running
 from reconciler.cli.terminal import log_message
 from reconciler.errors import UsageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 from reconciler.storage.parallel import MOST_THREADS
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +21,7 @@ from reconciler.cli.options import (
 )
 from reconciler.cli.terminal import find_terminal, print_result
 from reconciler.errors import ReconcilerError, quote_value
+from reconciler.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -16,6 +15,7 @@ from reconciler.cli.files import read_input, rewrite_file
 from reconciler.cli.options import command
 from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import Problems, SpecError, UsageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 from reconciler.spec.formatting.canonical import format_file
 from reconciler.spec.spec_files import SpecFiles

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -16,6 +15,7 @@ from reconciler.cli.files import read_input
 from reconciler.cli.options import Env, Selectors, ShortFormat, ShortOutput, command
 from reconciler.cli.terminal import find_terminal, print_result
 from reconciler.errors import UsageError
+from reconciler.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

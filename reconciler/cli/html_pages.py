@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from reconciler.cli.files import replace_file
 from reconciler.cli.table_work import work_on_tables
 from reconciler.errors import StorageError
+from reconciler.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

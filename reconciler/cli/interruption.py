@@ -6,9 +6,10 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
 from typing import Final, NoReturn
+
+from reconciler.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

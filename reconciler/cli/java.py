@@ -9,13 +9,13 @@ import importlib.util
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 from reconciler import runtime
 from reconciler.errors import ReconcilerError
+from reconciler.lazy_dataclass import dataclass
 
 _REMEDY: Final = 'install one with pip install "hudi-reconciler[jre]", or set JAVA_HOME'
 _JAR: Final = re.compile(r"spark-core_[\d.]+-(\d+)\.(\d+)")

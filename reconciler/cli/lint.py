@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -14,6 +13,7 @@ from reconciler.cli.error_reports import report_error
 from reconciler.cli.options import Env, PolicyOptions, Selectors, Specs, command
 from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import Problem, SourcePosition, SpecError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from reconciler.cli.files import rewrite_file
 from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import Problems
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 from reconciler.spec.load import read_specs
 from reconciler.spec.spec_files import DISK, DiskFiles, SpecFiles

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
 from inspect import Parameter, Signature
@@ -15,6 +15,7 @@ import typer
 from reconciler import runtime
 from reconciler.cli.completion import environment_names, label_values, table_names
 from reconciler.errors import UsageError
+from reconciler.lazy_dataclass import dataclass
 
 _Options = TypeVar("_Options")
 

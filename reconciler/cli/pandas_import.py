@@ -7,8 +7,9 @@ takes a fifth of a second, a quarter of a small read, and no value here is of su
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import Final
+
+from reconciler.lazy_dataclass import dataclass
 
 _PANDAS: Final = "pandas"
 

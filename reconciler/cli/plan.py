@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
@@ -29,6 +28,7 @@ from reconciler.cli.table_work import work_on_tables
 from reconciler.cli.terminal import find_terminal, print_result
 from reconciler.cli.webhook import Webhook, WebhookReporter, open_webhook
 from reconciler.errors import UsageError, choose_worst_code
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 
 if TYPE_CHECKING:

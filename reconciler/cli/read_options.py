@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from reconciler.cli.options import Env, Executor, ExecutorOption, SparkOptions, SparkSettings
+from reconciler.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from datetime import tzinfo

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, assert_never
 
@@ -26,6 +26,7 @@ from reconciler.executor.result import ApplyResult
 from reconciler.executor.run import apply_plan
 from reconciler.executor.session import ApplyContext
 from reconciler.executor.step_runs import import_step_code
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import (
     TablePlan,
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from reconciler import runtime
 from reconciler.cli.options import PolicyOptions, Selectors
 from reconciler.cli.terminal import log_message
 from reconciler.errors import UsageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 from reconciler.spec.load import LoadedSpecs, read_specs
 from reconciler.spec.model import TableSpec

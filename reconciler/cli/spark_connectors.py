@@ -15,7 +15,6 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
@@ -24,6 +23,7 @@ from reconciler import runtime
 from reconciler.cli.spark_properties import find_default_setting
 from reconciler.cli.terminal import log_message
 from reconciler.errors import ReconcilerError
+from reconciler.lazy_dataclass import dataclass
 
 _FETCH_S: Final = 1800
 _HADOOP: Final = re.compile(r"hadoop-client-api-(\d+\.\d+\.\d+)[^/]*\.jar")

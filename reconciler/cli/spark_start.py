@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.cli import interruption
 from reconciler.cli.spark import is_spark_running, open_spark_session
 from reconciler.cli.spark_master import check_master, check_own_settings
+from reconciler.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from reconciler.cli.options import SparkSettings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, assert_never
 
@@ -26,6 +25,7 @@ from reconciler.cli.options import (
 from reconciler.cli.table_work import work_on_tables
 from reconciler.cli.terminal import find_terminal, print_result
 from reconciler.cli.webhook import Webhook, WebhookReporter, open_webhook
+from reconciler.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

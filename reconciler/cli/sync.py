@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,7 @@ import typer
 from reconciler.cli.options import Env, Selectors, command
 from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import ReconcilerError, UsageError
+from reconciler.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

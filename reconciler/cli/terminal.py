@@ -12,11 +12,11 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 from reconciler import runtime
 from reconciler.errors import StorageError, UsageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 from reconciler.render.terminal import Terminal
 

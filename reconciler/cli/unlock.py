@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ import typer
 from reconciler.cli.options import Env, Selectors, command
 from reconciler.cli.terminal import ask_yes_no, print_result
 from reconciler.errors import BusyError, ReconcilerError
+from reconciler.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from reconciler.spec.model import TableSpec

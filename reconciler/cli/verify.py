@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
@@ -24,6 +23,7 @@ from reconciler.cli.options import (
 from reconciler.cli.table_work import work_on_tables
 from reconciler.cli.terminal import find_terminal, print_result
 from reconciler.errors import UsageError, choose_worst_code
+from reconciler.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

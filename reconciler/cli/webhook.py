@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -12,6 +11,7 @@ from reconciler.cli.environment import find_environment_name
 from reconciler.cli.error_reports import describe_error
 from reconciler.cli.terminal import log_message
 from reconciler.errors import ReconcilerError, UsageError
+from reconciler.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from reconciler.executor.result import ApplyResult

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +17,7 @@ from reconciler.cli.options import (
     ShortOutput,
     SparkOptions,
 )
+from reconciler.lazy_dataclass import dataclass
 from reconciler.writer.sources.formats import SourceFormat
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +10,7 @@ from reconciler.cli.options import Env, Selectors, ShortFormat, ShortOutput, Spe
 from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import UnsupportedError
 from reconciler.hudi_engine.model import HudiRelease, WriterEngine
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 
 if TYPE_CHECKING:

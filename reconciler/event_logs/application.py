@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -23,6 +23,7 @@ from reconciler.event_logs.normal_form import simplify
 from reconciler.event_logs.scans import TableScan, find_scans
 from reconciler.event_logs.workload import ScanRun
 from reconciler.index.predicates.syntax import Predicate
+from reconciler.lazy_dataclass import dataclass
 
 _SQL: Final = "org.apache.spark.sql.execution.ui.SparkListener"
 _BEGINS: Final = tuple(

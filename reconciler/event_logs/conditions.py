@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from reconciler.event_logs.literals import (
@@ -36,6 +36,7 @@ from reconciler.index.predicates.syntax import (
     Sign,
     Unknown,
 )
+from reconciler.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo

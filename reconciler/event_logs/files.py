@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import FolderListing
 
 #: endings of compressed logs: short names of Spark's codecs

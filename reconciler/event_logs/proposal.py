@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from reconciler.event_logs.normal_form import is_known, make_shape_key, simplify
 from reconciler.event_logs.workload import ObservedQuery, ObservedTable, ReadCounts
 from reconciler.index.predicates.parse import parse
+from reconciler.lazy_dataclass import dataclass
 from reconciler.prices import DAYS_A_MONTH
 from reconciler.spec.model import Query
 

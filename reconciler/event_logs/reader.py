@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from reconciler.errors import FormatError, NotFoundError, StorageError, UnsupportedError
 from reconciler.event_logs.application import EVENT, ApplicationEvents, DamagedEventError
 from reconciler.event_logs.files import EventLog, LogFile, find_event_logs, is_log_folder
 from reconciler.event_logs.streams import LogLines
 from reconciler.event_logs.workload import KnownTable, ScanRun, Workload, WorkloadBuilder
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import FolderListing, Storage
 
 OnLog = Callable[[], None]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler.event_logs.proposal import QueryProposal, propose_queries
 from reconciler.event_logs.workload import KnownTable, ObservedTable, Workload
+from reconciler.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from reconciler.spec.model import TableSpec

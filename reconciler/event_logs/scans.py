@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from reconciler.event_logs.read_schema import ColumnType, merge_types, parse_read_schema
+from reconciler.lazy_dataclass import dataclass
 
 #: hudi: of a Hudi table; incremental: of changes to one; files: of files that may be a table's
 ScanKind = Literal["hudi", "incremental", "files"]

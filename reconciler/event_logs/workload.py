@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import StorageError
 from reconciler.event_logs.normal_form import SortKey, make_shape_key, make_sort_key
 from reconciler.event_logs.predicate_text import write_predicate, write_shape
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.locations import LocationMap, escape_hadoop_path, normalise_location
 
 if TYPE_CHECKING:

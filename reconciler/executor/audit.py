@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from reconciler.errors import ReconcilerError
 from reconciler.executor.origin import Origin
 from reconciler.executor.result import FileReasons, TableResult
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.document import compute_steps_digest
 from reconciler.plans.model import TablePlan
 from reconciler.transaction.process import Clock, Process

@@ -6,9 +6,9 @@ Spark workers import this module: it needs nothing but the storage.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import Advance, Storage, StorageRef
 from reconciler.storage.open import find_bulk_size
 from reconciler.storage.parallel import StopRequest, run_parallel

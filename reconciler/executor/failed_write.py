@@ -8,7 +8,6 @@ forgets the write, and the write leaves the timeline before the rollback complet
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from reconciler.errors import BusyError, UnsupportedError
@@ -32,6 +31,7 @@ from reconciler.executor.session import ApplySession
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.rollback import RollbackPlan
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.recovery.failed_files import measure_failed_files
 from reconciler.plans.model import LogAppend, Note, RollbackStep
 from reconciler.spec.model import Concurrency

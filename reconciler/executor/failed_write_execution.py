@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from reconciler.errors import AlreadyExistsError, BusyError, StaleError
@@ -15,6 +15,7 @@ from reconciler.hudi.metadata.deltacommit import MetadataSync
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.rollback import RollbackMetadata, RolledBackPartition
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import LogAppend, Note
 from reconciler.spec.model import Concurrency, PendingServices
 from reconciler.transaction.metadata.rollback_sync import prepare_rollback_sync

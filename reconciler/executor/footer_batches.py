@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from reconciler.index.footer_tails import FooterTails, SlimFooterTails
 from reconciler.index.footers import index_footers
 from reconciler.index.model import FileIndex
 from reconciler.index.slim_footers import FooterSlimmer, SlimFooter, merge_footers
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.index_state_reader import build_file_keys
 from reconciler.storage.parallel import run_parallel
 from reconciler.verification.checked_table import CheckedTable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -23,6 +23,7 @@ from reconciler.executor.gate import check_table_refusals, recount
 from reconciler.hudi.files.table_files import find_sizes, has_files
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.instant import Instant
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import (

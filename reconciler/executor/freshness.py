@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from reconciler.hudi.files.table_files import TableFiles, find_sizes, has_files,
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import (
     KEEP_RULES,
     CleanStep,

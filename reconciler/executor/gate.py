@@ -7,11 +7,12 @@ a look at the table can tell is checked in ``fresh_plan``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from reconciler.errors import BlockedError, ReconcilerError, StaleError
 from reconciler.executor.spec_match import explain_mismatch, explain_other_specs
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.guardrails import PolicyNotes, evaluate_policies
 from reconciler.plans.model import (

@@ -7,7 +7,7 @@ except for the record index and partition_stats, which cover current ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import tzinfo
 from functools import cached_property
 from typing import Any
@@ -46,6 +46,7 @@ from reconciler.hudi.metadata.sync_decisions import (
 from reconciler.hudi.metadata.table import FILES
 from reconciler.hudi.timeline.instant import Action
 from reconciler.index.build import IndexRequest
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.current_files import find_newest_bases, find_newest_logs
 from reconciler.storage.paths import list_if_exists
 from reconciler.transaction.instants import parse_instant_ms

@@ -8,7 +8,7 @@ that are built anew are listed there last.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import BusyError, NotFoundError, ReconcilerError
@@ -19,6 +19,7 @@ from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession, LockedApplyChange
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata.table import FILES
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.busy_instant import find_busy_instant
 from reconciler.planners.metadata.planner import LET_HUDI, NOT_DONE
 from reconciler.plans.model import MetadataStep, Note

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from reconciler.executor.result import FileReasons, StepOutcome
 from reconciler.executor.session import ApplySession, LockedApplyChange
 from reconciler.hudi.files.table_files import find_rows
 from reconciler.hudi.timeline.active import Timeline
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.orphans import OrphanReport, find_orphans
 from reconciler.plans.model import Note, OrphanFiles, OrphansStep
 from reconciler.state.model import TableState

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.measured_queries import MeasuredQuery
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.executor.deletion import FileDeleter, LocalDeleter
+from reconciler.lazy_dataclass import dataclass
 from reconciler.rewrite.late import LateRewriter
 from reconciler.storage.api import Storage, StorageRef
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal, Self
 
 from reconciler import canonical_json
@@ -17,6 +17,7 @@ from reconciler.executor.outcomes import (
     MetadataOutcome,
     SavepointOutcome,
 )
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import Note, Selection
 from reconciler.prices import Prices, round_amount
 

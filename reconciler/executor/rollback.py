@@ -8,7 +8,6 @@ Hudi does.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from reconciler.errors import BusyError, UnsupportedError
 from reconciler.executor.failed_write import roll_back_failed_write
@@ -19,6 +18,7 @@ from reconciler.executor.session import ApplySession, LockedApplyChange
 from reconciler.hudi.files.table_files import has_files
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import Instant
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.recovery.rollback_write import find_written_rows
 from reconciler.plans.model import NamedFiles, Note, RollbackStep
 from reconciler.transaction.footprints import is_being_rolled_back

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import chain
 from typing import Any, Final, assert_never
@@ -44,6 +44,7 @@ from reconciler.executor.step_runs import (
 )
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.unchanging_files import is_unchanging
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from reconciler.errors import AlreadyExistsError, StorageError
 from reconciler.executor.clean.run import has_changed
 from reconciler.executor.fresh_plan import FreshPlan
@@ -12,6 +10,7 @@ from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession, LockedApplyChange
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.savepoint import SavepointMetadata
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.savepoints.pinned_files import find_pinned_rows, group_by_partition
 from reconciler.plans.model import Note
 from reconciler.plans.savepoint_step import SavepointStep

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NoReturn, TypeVar
 
@@ -18,6 +18,7 @@ from reconciler.executor.result import StepOutcome
 from reconciler.hudi.load import PROPERTIES
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi_engine.executor import HudiExecutor
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.compose import plan_table
 from reconciler.plans.model import MetadataStep, Step, StepKind, TablePlan
 from reconciler.plans.refusals import find_timeline_zone

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from reconciler.errors import FormatError, NoTableError, NotFoundError
@@ -21,6 +21,7 @@ from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
 from reconciler.hudi.timeline.owner import Owner
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import Storage
 
 if TYPE_CHECKING:

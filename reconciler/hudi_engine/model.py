@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from enum import StrEnum
+
+from reconciler.lazy_dataclass import dataclass
 
 
 class WriterEngine(StrEnum):

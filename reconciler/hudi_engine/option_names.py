@@ -9,11 +9,11 @@ DataSourceWriteOptions); FlinkOptions; HoodieOptionConfig; HoodieStreamer.Config
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from reconciler.hudi_engine.model import HudiRelease, WriterEngine
+from reconciler.lazy_dataclass import dataclass
 
 STORAGE_LOCK_VALIDITY: Final = "hoodie.write.lock.storage.validity.timeout.secs"
 STORAGE_LOCK_RENEWAL: Final = "hoodie.write.lock.storage.renew.interval.secs"

@@ -7,7 +7,6 @@ reported.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -23,6 +22,7 @@ from reconciler.index.footer_tails import FooterTails, SlimFooterTails, damaged_
 from reconciler.index.footers import index_footers
 from reconciler.index.model import FileIndex, FileKeys
 from reconciler.index.slim_footers import FooterSlimmer, SlimFooter
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage import parallel
 from reconciler.storage.api import Storage, StorageRef
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from reconciler.arrays import Integers, to_arrow, to_nullable, to_numpy
 from reconciler.errors import FormatError
 from reconciler.index.file_keys import fill_unknown, is_in_order, sort_partitions
 from reconciler.index.model import PARTITION, ColumnStats, FileIndex, indexed_type
+from reconciler.lazy_dataclass import dataclass
 
 FORMAT: Final = 1
 #: the key of the footer's key-value pair, and the prefix of the columns with statistics

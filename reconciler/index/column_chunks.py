@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from reconciler.index.file_forms import ABSENT, ColumnPlace
 from reconciler.index.model import UNKNOWN, ColumnStats
 from reconciler.index.parquet_kinds import ChunkBounds, ParquetKind, convert_bounds, is_true
 from reconciler.index.parquet_writers import NAN_FREE, FooterWriter, read_nan_free_columns
+from reconciler.lazy_dataclass import dataclass
 
 _SPARK: Final = b"org.apache.spark.version"
 _LEGACY: Final = b"org.apache.spark.legacyDateTime"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
 import pyarrow as pa
 
 from reconciler.index.predicates.syntax import INTEGER_BITS
+from reconciler.lazy_dataclass import dataclass
 
 #: whole numbers up to this limit are exact as a double
 EXACT_DOUBLE: Final = 1 << 53

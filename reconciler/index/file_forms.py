@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from reconciler.index.footer_validation import ChunkStarts, LeafColumn, read_chunk_path
 from reconciler.index.parquet_kinds import ParquetKind
 from reconciler.index.parquet_writers import FooterWriter
 from reconciler.index.thrift_compact import MalformedError
+from reconciler.lazy_dataclass import dataclass
 
 #: positions of a column that a file lacks: the column is null in every row, or nothing is known
 ABSENT: Final = -1

@@ -7,11 +7,11 @@ similar lengths, so the first ones show how many bytes to read and where the fil
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import FormatError
 from reconciler.index.slim_footers import FooterEnds, FooterSlimmer, SlimFooter
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import Storage
 
 _TAIL: Final = struct.Struct("<i4s")

@@ -10,11 +10,11 @@ ColumnChunk in parquet.thrift.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from reconciler.index import thrift_compact, thrift_patterns
 from reconciler.index.thrift_compact import BINARY, LIST, STOP, STRUCT, MalformedError
+from reconciler.lazy_dataclass import dataclass
 
 _I32, _I64 = 5, 6
 #: Thrift field numbers: of the footer, a chunk, the chunk's metadata, its statistics

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, assert_never
 
 import numpy as np
@@ -65,6 +65,7 @@ from reconciler.index.value_sets import (
     make_value_set,
     undo_sum,
 )
+from reconciler.lazy_dataclass import dataclass
 
 #: bits in which Spark keeps a day
 _DAY_BITS: Final = 32

@@ -7,13 +7,13 @@ A missing bound never means "no value": only counts prove that a column is all n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 
 from reconciler.arrays import Integers, Mask, to_arrow
+from reconciler.lazy_dataclass import dataclass
 
 #: an unknown count
 UNKNOWN: Final = -1

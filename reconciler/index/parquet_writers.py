@@ -14,8 +14,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Self
+
+from reconciler.lazy_dataclass import dataclass
 
 _NAME: Final = re.compile(r"(parquet-mr|parquet-cpp-arrow) version (\d+)\.(\d+)")
 _JAVA: Final = "parquet-mr"

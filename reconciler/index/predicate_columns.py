@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ from reconciler.errors import did_you_mean
 from reconciler.index.model import indexed_type
 from reconciler.index.predicates.parse import parse
 from reconciler.index.predicates.syntax import Predicate, find_columns
+from reconciler.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

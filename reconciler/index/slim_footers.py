@@ -11,12 +11,13 @@ Source: FileMetaData in parquet.thrift.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Final
 
 from reconciler.index import thrift_compact, thrift_patterns
 from reconciler.index.thrift_compact import BINARY, LIST, STOP, STRUCT, MalformedError
+from reconciler.lazy_dataclass import dataclass
 
 _MAGIC: Final = b"PAR1"
 _ARROW: Final = b"ARROW:schema"

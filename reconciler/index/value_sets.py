@@ -8,8 +8,9 @@ booleans, numbers, unscaled decimals, days and microseconds; floats; bytes for t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from reconciler.lazy_dataclass import dataclass
 
 #: (0, value, 0) lies just before a value, (0, value, 1) just after it
 Cut = tuple[Any, ...]

@@ -6,8 +6,6 @@ are older ones removed. Until it is created the last version is in use, afterwar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from reconciler.errors import AlreadyExistsError, FormatError, NotFoundError, StorageError
 from reconciler.index.codec import NewerFormatError, Provenance, check_format, decode_index
 from reconciler.index.footer_tails import FooterTails
@@ -21,6 +19,7 @@ from reconciler.index.versions import (
     describe_nested,
     read_versions,
 )
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import Storage
 from reconciler.storage.paths import list_if_exists
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from reconciler.lazy_dataclass import dataclass
 
 FOLDER: Final = ".hoodie/.zindex"
 _NAME: Final = re.compile(r"(\d{14,17})_(0|[1-9]\d{0,8})")

@@ -12,10 +12,11 @@ import re
 from bisect import bisect_right
 from calendar import monthrange
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from typing import Final, Literal, NamedTuple
+
+from reconciler.lazy_dataclass import dataclass
 
 _MICROS: Final = 1_000_000
 _DAY: Final = 86_400

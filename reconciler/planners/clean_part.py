@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 
 import numpy as np
 
 from reconciler.arrays import Mask
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.clean import explanations
 from reconciler.planners.clean.boundary import find_cutoff
 from reconciler.planners.clean.excess import find_excess

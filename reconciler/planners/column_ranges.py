@@ -8,7 +8,6 @@ if a few values are far greater than the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.arrays import Floats, Integers, Mask, to_numpy
+from reconciler.lazy_dataclass import dataclass
 
 #: bytes of a text that are converted to a number
 _LETTERS: Final = 7

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reconciler.arrays import Mask
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.clean_part import CleanPart, plan_clean_part
 from reconciler.planners.costs import add_costs
 from reconciler.planners.drift import find_drift

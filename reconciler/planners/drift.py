@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler import units
 from reconciler.canonical_json import to_document
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import Finding
 from reconciler.spec.model import Clustering, FileSizes, Policy, Retention, TableSpec
 from reconciler.state.clustering_layout import ClusteringLayout, PastClustering

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 import numpy as np
 
 from reconciler.layout.sizing.record_size import RecordSize, estimate_record_size
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.column_ranges import ColumnRanges
 from reconciler.spec.model import FileSizes
 from reconciler.state.clustering_facts import ClusteringFacts

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconciler.errors import did_you_mean
 from reconciler.index.model import indexed_type
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.newest_slices import find_candidates
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.prediction.advice import MAX_ROWS, build_whole_table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from reconciler.hudi.files.names import LogName
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.hudi.timeline.instant import Action
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.current_files import find_committed_instants
 from reconciler.state.model import TableState
 

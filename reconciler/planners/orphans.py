@@ -9,7 +9,6 @@ Starts, CompletionTimeQueryView.isCompleted, RepairUtils.findInstantFilesToRemov
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +21,7 @@ from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import WRITES, Instant
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.reasons import RowReasons, format_bytes, pluralize
 from reconciler.plans.columns import build_dictionary, dictionary_codes

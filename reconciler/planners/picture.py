@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.state.model import TableState
 

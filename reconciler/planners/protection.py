@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from reconciler.arrays import Codes, Integers, Mask, to_arrow, to_numpy
 from reconciler.hudi.files.table_files import TableFiles
 from reconciler.hudi.files.view import FileView, find_group_codes
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.reader_window import ReaderProtection, ReaderWindow, find_slices_read
 from reconciler.planners.reasons import Sentence
 from reconciler.state.model import PendingClusteringSlice, Savepoint, TableState

@@ -7,7 +7,6 @@ every commit that it has not consumed. Slices superseded within the longest such
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
@@ -16,6 +15,7 @@ import numpy as np
 from reconciler import units
 from reconciler.arrays import Integers, Mask
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import Impact, Note
 from reconciler.plans.refusals import find_timeline_zone, format_instant
 from reconciler.spec.model import TableSpec

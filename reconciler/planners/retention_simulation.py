@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 
 import numpy as np
 
 from reconciler.arrays import Mask
 from reconciler.hudi.timeline.instant import parse_instant
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.compose import plan_table
 from reconciler.planners.readable_instants import find_readable_writes
 from reconciler.planners.removed_files import find_removed_files

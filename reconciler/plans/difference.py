@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 from reconciler import arrays
 from reconciler.arrays import Integers
 from reconciler.canonical_json import to_document
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.columns import nullable_indices
 from reconciler.plans.model import (
     CleanStep,

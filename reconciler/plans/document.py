@@ -12,7 +12,6 @@ import io
 import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -21,6 +20,7 @@ import pyarrow.compute as pc
 
 from reconciler import arrays, canonical_json
 from reconciler.errors import PlanError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans import columns, decode, encode, file_rows, groups, lenient_load, validation
 from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.compact_step import CompactStep

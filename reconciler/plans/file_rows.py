@@ -8,7 +8,6 @@ again and comparing bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from reconciler import arrays
 from reconciler.arrays import Integers
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans import columns
 from reconciler.plans.model import (
     FILE_KINDS,

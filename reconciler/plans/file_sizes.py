@@ -6,12 +6,13 @@ It only informs reviewers. No step depends on it, and apply does not read it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from reconciler import canonical_json
 from reconciler.layout.sizing.simulate_inserts import InsertForecast
 from reconciler.layout.sizing.size_report import FileSizeState
+from reconciler.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,13 @@ the policy only warns or a waiver is in force. A rule about one kind of step ref
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Final
 
 from reconciler import units
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.model import (
     ClusterStep,

@@ -6,13 +6,14 @@ Files are stored as columns, not as an object per file: a plan may name a millio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.arrays import Integers
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.compact_step import CompactStep
 from reconciler.plans.layout_change import LayoutChange

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from functools import cached_property
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans import encode
 from reconciler.plans.model import Selection, TablePlan
 

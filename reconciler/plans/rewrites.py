@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from reconciler.arrays import Integers
+from reconciler.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

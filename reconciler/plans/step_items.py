@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 
 from reconciler import arrays
 from reconciler.arrays import Integers, Mask
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans import groups
 from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.compact_step import CompactStep

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.prices import Prices
 
 _OPTIONAL: Any = {"optional": True}

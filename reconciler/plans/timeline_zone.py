@@ -12,7 +12,6 @@ that are earlier than their instants are those of writers further east: no copy 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from itertools import islice
 from typing import Final
@@ -21,6 +20,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from reconciler import units
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action, Instant, State, parse_instant
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.zones import FREQUENT_ZONES
 
 _WRITES: Final = (Action.COMMIT, Action.DELTACOMMIT)

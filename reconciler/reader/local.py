@@ -7,12 +7,13 @@ row group, or the log records of a slice. Rows come in the order of the scan's s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
 from reconciler.errors import NotFoundError, StorageError
 from reconciler.index.predicates.syntax import Predicate
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.model import Scan
 from reconciler.reader.plain_condition import (
     can_filter_rows,

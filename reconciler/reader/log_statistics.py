@@ -7,7 +7,6 @@ nor any log file can match. Deletions only remove rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -16,6 +15,7 @@ from reconciler.arrays import Codes, Integers, Mask, to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.index.may_match import may_match
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.model import PATH, Scan
 from reconciler.reader.skipping import add_partition_columns, list_file_columns
 from reconciler.state.log_statistics import (

@@ -6,7 +6,6 @@ record may replace any of them. Their columns are those that the read wants.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 from reconciler.errors import ReconcilerError
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.index.footer_tails import FooterTails
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.model import Scan
 from reconciler.state.log_sizes import read_log_records
 from reconciler.storage import parallel

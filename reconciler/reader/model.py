@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from reconciler.arrays import Mask, to_arrow, to_numpy
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from reconciler.index.predicates.syntax import Predicate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, tzinfo
 from functools import cache
 from time import sleep
@@ -19,6 +19,7 @@ from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.load import find_newest_archived_time, load_archived_instants, load_properties
 from reconciler.hudi.table.properties import TableProperties
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.incremental import (
     check_range,
     find_commit_times,

@@ -5,7 +5,7 @@ Storage is read for the index only, and only if the condition names a column tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from reconciler.index.codec import decode_index
 from reconciler.index.model import FileIndex
 from reconciler.index.version_store import list_versions
 from reconciler.index.versions import IndexVersion
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.log_statistics import find_unmatched_logs
 from reconciler.reader.model import ReadCondition, Scan
 from reconciler.reader.skipping import (

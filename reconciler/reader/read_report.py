@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from reconciler import canonical_json
 from reconciler.arrays import to_arrow, to_numpy
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.merge_report import MergeReport
 from reconciler.reader.model import PythonReason, find_python_reasons
 from reconciler.reader.pruning import PrunedScan

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Final, get_args
 
 from reconciler.errors import UsageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.model import ReadKind, ReadRequest
 
 KINDS: Final[tuple[str, ...]] = get_args(ReadKind)

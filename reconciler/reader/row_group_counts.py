@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +11,7 @@ from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
 from reconciler.index.footer_tails import FooterTails
 from reconciler.index.footer_validation import is_valid_footer
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.model import Scan
 from reconciler.reader.skipping import RowGroupTest
 from reconciler.storage import parallel

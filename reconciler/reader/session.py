@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.errors import UsageError
 from reconciler.index.temporal import SessionZone
 from reconciler.index.zone_rules import YearlyRule, ZoneRules
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.skipping import find_unusual_keys
 from reconciler.spark.failures import is_spark_error, read_condition_message
 from reconciler.spark.java_api import to_java_column

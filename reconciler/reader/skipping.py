@@ -11,7 +11,7 @@ text here, as in the frames of this reader, which pad nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -27,6 +27,7 @@ from reconciler.index.model import ColumnStats, FileIndex, FileKeys, indexed_typ
 from reconciler.index.predicate_columns import find_predicate_columns
 from reconciler.index.predicates.parse import parse
 from reconciler.index.temporal import SessionZone
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.model import PATH, CodedReason, ReadCondition, Scan
 
 

@@ -8,7 +8,6 @@ split.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
@@ -23,6 +22,7 @@ from reconciler.file_slices.merge.slice_reader import (
     SliceSource,
     read_slice,
 )
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.model import Scan
 from reconciler.reader.skipping import RowGroupTest, repeat_value
 from reconciler.spark.failures import FILE_REMOVED

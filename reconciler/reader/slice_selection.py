@@ -7,7 +7,7 @@ sees the table as if only the writes up to the instant had been requested.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from reconciler.hudi.files.names import LogName
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView
 from reconciler.hudi.timeline.active import Timeline
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.readable_instants import find_readable_writes
 from reconciler.reader.model import SLICES
 from reconciler.state.model import CompletedClean, TableState

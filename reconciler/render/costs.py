@@ -6,9 +6,9 @@ Amounts have two or three significant digits, and estimates say "about".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import TablePlan
 from reconciler.plans.table_costs import TableCosts
 from reconciler.prices import DAYS_A_MONTH

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from reconciler.lazy_dataclass import dataclass
 
 
 def utf16_length(text: str) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from reconciler.arrays import sum_by_code
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans import columns
 from reconciler.plans.added_bytes import estimate_bytes_added
 from reconciler.plans.archive_step import ArchiveStep

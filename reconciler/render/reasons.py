@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from reconciler.lazy_dataclass import dataclass
 
 #: a count, a figure or an instant: a number that stands alone, with blanks between thousands
 _NUMBER: Final = re.compile(

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 from reconciler.status.conditions import leftover_reasons
 

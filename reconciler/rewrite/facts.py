@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from reconciler.file_slices.merge.calendar import PROLEPTIC
 from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.table.properties import TableProperties
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.model import ReadRequest, Scan
 from reconciler.reader.open_scan import open_scan
 from reconciler.state.model import TableState

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from reconciler.file_slices.merge.ordering import find_column
 from reconciler.file_slices.merge.slice_reader import SliceReadOptions, SliceSource, read_slice
 from reconciler.layout.curves.lanes import Lane
 from reconciler.layout.curves.pseudo_random import make_tie_breakers
+from reconciler.lazy_dataclass import dataclass
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally
 from reconciler.rewrite.slice_parts import SlicePart
 

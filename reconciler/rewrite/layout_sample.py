@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +23,7 @@ from reconciler.layout.curves.row_layout import (
     fit_layout,
     needed_sample_rows,
 )
+from reconciler.lazy_dataclass import dataclass
 from reconciler.rewrite.group_columns import GroupColumns
 from reconciler.rewrite.model import RewriteGroup, RewriteJob
 from reconciler.rewrite.slice_parts import SlicePart

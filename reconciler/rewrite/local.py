@@ -7,12 +7,13 @@ Python's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final, TypeVar
 
 from reconciler.errors import ReconcilerError
 from reconciler.layout.curves.row_layout import RowLayout
+from reconciler.lazy_dataclass import dataclass
 from reconciler.rewrite.compaction import compact_slice
 from reconciler.rewrite.layout_sample import fit_group_layout, sample_part
 from reconciler.rewrite.model import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, Self
 
 from reconciler.file_slices.base_file.schema import FileSchema
@@ -14,6 +14,7 @@ from reconciler.file_slices.base_file.writer import WrittenFile
 from reconciler.file_slices.merge.merge_counts import MergeCounts
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
 from reconciler.layout.sizing.split_rule import SplitRule
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import Advance, StorageRef
 
 #: sums of key hashes are taken modulo this

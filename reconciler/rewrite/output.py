@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.writer import BaseFileWriter, WrittenFile
 from reconciler.hudi.files.bucket_ids import keep_bucket_number
 from reconciler.layout.sizing.split_rule import FOOTER_BYTES
+from reconciler.lazy_dataclass import dataclass
 from reconciler.rewrite.group_columns import GroupColumns, tally_hashes
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally, make_output_id
 from reconciler.rewrite.sorting import RowSorter, SortedRows, choose_calendar
@@ -36,8 +37,8 @@ class GroupOutput:
     group: int
     file: int
     files: tuple[WrittenFile, ...] = ()
-    read: Tally = Tally()  # noqa: RUF009 (frozen)
-    written: Tally = Tally()  # noqa: RUF009 (frozen)
+    read: Tally = Tally()
+    written: Tally = Tally()
     splits: int = 0
     parts: int = 0
 

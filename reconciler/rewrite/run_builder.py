@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from reconciler.file_slices.merge.slice_reader import SliceSource
 from reconciler.layout.curves.lanes import Lane
 from reconciler.layout.curves.row_layout import RowLayout, assign_files, compute_keys
 from reconciler.layout.curves.sorted_sample import sort_rows
+from reconciler.lazy_dataclass import dataclass
 from reconciler.rewrite.group_columns import GroupColumns, tally_hashes
 from reconciler.rewrite.model import RewriteJob, Tally
 from reconciler.rewrite.runs import DateCalendar, Run, append_keys
@@ -62,7 +63,7 @@ class _RunBuilder:
     layout: RowLayout | None
     size: int = 0
     number: int = 0
-    tally: Tally = Tally()  # noqa: RUF009 (frozen)
+    tally: Tally = Tally()
     _rows: list[Any] = field(default_factory=list)
     _lanes: list[Lane] = field(default_factory=list)
     _files: list[Codes] = field(default_factory=list)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from reconciler.arrays import to_arrow, to_numpy
 from reconciler.layout.curves.lanes import Lane
+from reconciler.lazy_dataclass import dataclass
 from reconciler.rewrite.model import Tally
 
 #: prefix of the stream's columns that hold the sort keys of its rows
@@ -37,7 +37,7 @@ class Run:
     number: int
     file: int
     size: int = 0
-    tally: Tally = Tally()  # noqa: RUF009 (frozen)
+    tally: Tally = Tally()
     calendar: DateCalendar = "none"
     data: Any = b""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from reconciler.file_slices.merge.slice_reader import RowGroupShare, SliceFiles
 from reconciler.layout.sizing.record_size import LOG_RATIO
+from reconciler.lazy_dataclass import dataclass
 from reconciler.rewrite.model import RewriteGroup
 
 #: bytes of a base file that one task reads, as far as row groups allow

@@ -10,9 +10,10 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.rewrite.compaction import compact_slice
 from reconciler.rewrite.layout_sample import fit_group_layout, read_sample, sample_part
 from reconciler.rewrite.local import MemoryLimits, combine_outputs

@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib.metadata
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib.metadata import Distribution
 from pathlib import Path
 from typing import Final
 
 from reconciler.errors import ReconcilerError
+from reconciler.lazy_dataclass import dataclass
 
 _REQUIREMENT: Final = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?")
 _EXTRA_OF_MARKER: Final = re.compile(r"extra\s*==\s*['\"]([\w.-]+)['\"]")

@@ -10,10 +10,10 @@ import contextlib
 import re
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.errors import ReconcilerError
+from reconciler.lazy_dataclass import dataclass
 
 #: a setting of Spark: how long a job waits for executors, 0s for ever
 EXECUTOR_TIMEOUT: Final = "spark.reconciler.executorTimeout"

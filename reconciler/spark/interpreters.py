@@ -12,10 +12,10 @@ import sys
 import sysconfig
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.errors import ReconcilerError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spark.executor_wait import ExecutorsMissingError
 from reconciler.spark.jobs import run_job_group
 from reconciler.spark.worker_tasks import run_on_all_executors

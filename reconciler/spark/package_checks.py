@@ -12,11 +12,11 @@ import re
 import socket
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spark.worker_tasks import run_on_all_executors
 
 #: the oldest versions of packages that workers may import, as in pyproject.toml

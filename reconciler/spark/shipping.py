@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
 from reconciler.errors import ReconcilerError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spark.driver_packages import find_distributions, list_files
 from reconciler.spark.package_archive import find_packed, name_archive, pack_files
 

@@ -10,7 +10,6 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
@@ -18,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from reconciler.errors import ReconcilerError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spark.temporary_folders import make_disk_error
 
 #: bytes that are buffered before a write, for small blocks

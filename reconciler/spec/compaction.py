@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.partition_filter import PartitionFilter
 
 

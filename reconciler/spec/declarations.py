@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from reconciler.errors import Problems, SourcePosition, did_you_mean, quote_value
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.schema import API_VERSION, KINDS, load_envelope
 from reconciler.spec.spec_files import SpecFiles
 from reconciler.spec.structure import read_structure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from reconciler.errors import (
     CatalogLocationError,
@@ -12,6 +12,7 @@ from reconciler.errors import (
     Problems,
     quote_value,
 )
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration
 from reconciler.spec.document import build_spec, fill_sizes, spec_to_document

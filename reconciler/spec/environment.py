@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from reconciler.errors import Problems, SourcePosition, did_you_mean, quote_value
+from reconciler.lazy_dataclass import dataclass
 from reconciler.prices import CORE_HOUR, PRICED, Prices, parse_price, parse_prices, parse_throughput
 from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration, read_declarations, select_kind

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from reconciler.errors import Problem, Problems
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.declarations import check_unique_names, read_declarations, select_kind
 from reconciler.spec.effective_spec import (
     DeclaredTable,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.locations import (
     find_local_path,
     identify_text,

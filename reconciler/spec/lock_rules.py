@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from reconciler.hudi.timeline.implicit_lock import (
@@ -11,6 +11,7 @@ from reconciler.hudi.timeline.implicit_lock import (
     derive_base_path,
     derive_partition_key,
 )
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.model import Lock
 from reconciler.spec.rule_block import Block
 

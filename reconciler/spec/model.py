@@ -7,10 +7,11 @@ unmanaged: no steps are planned for it. A retention has no default.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Literal
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.prices import Prices, parse_runs
 from reconciler.spec.active_timeline import ActiveTimeline
 from reconciler.spec.compaction import Compaction

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec import locations
 from reconciler.spec.rules import COUNTS
 from reconciler.spec.schema import Schema, find_block, find_field

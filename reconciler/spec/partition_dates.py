@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import MAXYEAR, datetime, timedelta, tzinfo
 from functools import cache
 from typing import Final
 
 from reconciler.errors import did_you_mean, quote_value
+from reconciler.lazy_dataclass import dataclass
 
 #: in place of a pattern: the age of a partition is that of its newest write
 LAST_COMMIT: Final = "lastCommit"

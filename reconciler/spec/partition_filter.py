@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Final
+
+from reconciler.lazy_dataclass import dataclass
 
 _WILDCARDS: Final = {"*": "[^/]*", "?": "[^/]"}
 

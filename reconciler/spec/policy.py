@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
 from reconciler.canonical_json import from_document
 from reconciler.errors import Problems, SourcePosition, did_you_mean, quote_value
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration, read_declarations
 from reconciler.spec.guard_policy import GuardPolicy, Waiver

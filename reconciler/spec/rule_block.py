@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from reconciler.errors import Problems
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.yaml_nodes import MappingNode, SequenceNode
 
 

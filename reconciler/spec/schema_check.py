@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler import units
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.moments import find_moment_problem
 from reconciler.spec.partition_dates import find_date_pattern_problem
 from reconciler.spec.schema import Schema

@@ -6,11 +6,11 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from reconciler.errors import Problems
+from reconciler.lazy_dataclass import dataclass
 
 YAML_ENDINGS: Final = (".yaml", ".yml")
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.errors import Problems, quote_value
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.field_suggestions import find_meant_field, suggest_field
 from reconciler.spec.options import read_options
 from reconciler.spec.schema import Schema, find_block

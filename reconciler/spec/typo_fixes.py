@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from reconciler.errors import Problems, SourcePosition, did_you_mean
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec import spelling
 from reconciler.spec.field_suggestions import FOREIGN, find_field_by_alias
 from reconciler.spec.rules import COUNTS, POLICY_BY_COUNT

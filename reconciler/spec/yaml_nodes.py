@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from reconciler.errors import SourcePosition, quote_value
+from reconciler.lazy_dataclass import dataclass
 
 _NULLS: Final = frozenset(("", "~", "null", "Null", "NULL"))
 _BOOLEANS: Final = {

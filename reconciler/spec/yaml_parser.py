@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import yaml
 
 from reconciler.errors import Problems, SourcePosition, quote_value
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.yaml_nodes import (
     Entry,
     MappingNode,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action
+from reconciler.lazy_dataclass import dataclass
 
 #: requested time and action (as completed) of an instant
 InstantKey = tuple[str, Action]

@@ -5,8 +5,10 @@ They are read only for tables whose spec declares a rewrite: a clustering, or fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
+
+from reconciler.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

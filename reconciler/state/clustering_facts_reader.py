@@ -6,7 +6,7 @@ without entries they come from footers, as long as there are few of these.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +25,7 @@ from reconciler.layout.sizing.record_size import (
     estimate_compacted_bytes,
     estimate_record_size,
 )
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions
 from reconciler.state.bounds_builder import BoundsBuilder

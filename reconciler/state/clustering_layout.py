@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Self
 
 from reconciler import canonical_json
 from reconciler.errors import FormatError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.model import Clustering
 
 #: keys of a clustering's extra metadata

@@ -7,7 +7,7 @@ FromFileSystem.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import FormatError
@@ -23,6 +23,7 @@ from reconciler.hudi.timeline.markers import (
 )
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.rollback import RollbackPlan
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.marker_folder import read_markers
 from reconciler.state.model import ForeignWrite, PendingRollback
 from reconciler.state.timeline_reader import ProcessCheck

@@ -7,7 +7,6 @@ reading agree on which can be indexed. docs/index-format.md describes the format
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,6 +21,7 @@ from reconciler.index.merge import find_missing
 from reconciler.index.model import FileIndex, FileKeys
 from reconciler.index.version_store import list_versions
 from reconciler.index.versions import IndexVersion, IndexVersions
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.current_files import find_newest_bases
 from reconciler.state.hudi_column_stats import HudiColumnStats, read_hudi_column_stats
 from reconciler.state.index_state import IndexState

@@ -8,7 +8,7 @@ the folder was listed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from reconciler.hudi.files.partition_scan import KnownFolder, PartitionScan
 from reconciler.hudi.files.table_files import FileKind, TableFiles, build_files
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import FolderListing, Storage
 from reconciler.storage.cache_folder import CachedDocument, CacheFolder
 from reconciler.storage.folder_states import (

@@ -7,7 +7,6 @@ size is the length of the file after the append.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +16,7 @@ from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.timeline.commit import COUNT, TEXT, CommitProjection
 from reconciler.hudi.timeline.instant import COMMITS
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.parallel import run_parallel
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ Source: MarkerUtils.readTimelineServerBasedMarkersFromFileSystem.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from reconciler.errors import NotFoundError
 from reconciler.hudi.timeline.markers import is_marker_list, marker_folder, parse_marker_kind
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import Storage, StorageEntry
 from reconciler.storage.paths import list_if_exists
 

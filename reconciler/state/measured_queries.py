@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Self
 
 import numpy as np
 
 from reconciler import canonical_json
 from reconciler.arrays import Integers, Mask
+from reconciler.lazy_dataclass import dataclass
 
 #: keys of a clustering's extra metadata: of completed ones, of pending ones, and of both
 QUERIES_KEY: Final = "reconciler.queries"

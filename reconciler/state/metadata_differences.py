@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
+
+from reconciler.lazy_dataclass import dataclass
 
 #: what differs: an entry is missing, an entry has no file, or an entry is wrong
 DifferenceKind = Literal["missing", "extra", "wrong"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
@@ -15,6 +15,7 @@ from reconciler.hudi.timeline.instant import WRITES, Action, Instant, State
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.plans import ClusteringPlan
 from reconciler.hudi.timeline.rollback import RollbackPlan
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.model import Concurrency, DeclaredSavepoint, PendingServices
 from reconciler.state.extra_metadata import PLAN_DIGEST
 from reconciler.state.pending_compaction import PendingCompaction

@@ -7,7 +7,6 @@ need: replacecommits, cleans, savepoints and pending plans.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from time import sleep
 from typing import TYPE_CHECKING, Final, Literal
@@ -35,6 +34,7 @@ from reconciler.hudi.metadata.listing import MetadataListing
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.model import TableSpec
 from reconciler.state.failed_writes import FailedWritesReader
 from reconciler.state.model import CompletedClean, ForeignWrite, PendingRollback, TableState

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from reconciler.arrays import Integers, Mask
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action
+from reconciler.lazy_dataclass import dataclass
 
 #: of the files that a bootstrap made, which is on no timeline for long
 BOOTSTRAP_INSTANTS: Final = frozenset({"00000000000001", "00000000000002"})

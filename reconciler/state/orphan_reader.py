@@ -6,7 +6,7 @@ Nothing is read of a table whose files all have an instant of the active timelin
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from reconciler.hudi.timeline.commit import WriteFootprint
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
 from reconciler.hudi.timeline.instant import COMMITS, Action, State
 from reconciler.hudi.timeline.plans import parse_rolled_back_time
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.model import TableState
 from reconciler.state.orphan_facts import (
     GONE,

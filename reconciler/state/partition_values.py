@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -22,6 +21,7 @@ from reconciler.arrays import encode_distinct, to_arrow
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.files.names import ENCODED, unescape_folder
 from reconciler.hudi.table.properties import TableProperties
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.schema import drops_partition_columns
 
 NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"

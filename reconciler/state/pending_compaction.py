@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.plans import CompactionOperation
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.extra_metadata import PLAN_DIGEST
 
 

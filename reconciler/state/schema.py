@@ -6,7 +6,7 @@ Source: TableSchemaResolver (getTableAvroSchema, appendPartitionColumns).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from reconciler.hudi.load import PROPERTIES, read_archived_commits, read_instant
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.declared_schema import SCHEMA, find_declared_schema
 from reconciler.hudi.timeline.instant import COMMITS, Instant
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.schema_versions import (
     SCHEMA_FOLDER,
     SchemaVersion,

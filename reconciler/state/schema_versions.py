@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.lazy_dataclass import dataclass
 
 #: folder of the versions, and the key of a commit's extra metadata that shows they exist
 SCHEMA_FOLDER: Final = ".hoodie/.schema"

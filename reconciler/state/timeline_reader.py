@@ -7,7 +7,7 @@ need them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import FormatError
@@ -29,6 +29,7 @@ from reconciler.hudi.timeline.plans import (
     parse_rolled_back_time,
 )
 from reconciler.hudi.timeline.savepoint import SavepointMetadata
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.marker_folder import read_markers
 from reconciler.state.model import (
     CompletedClean,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import Final
 
@@ -17,6 +17,7 @@ from reconciler.hudi.timeline.instant import COMMITS, Action, State
 from reconciler.hudi.timeline.plans import RequestedReplace
 from reconciler.layout.sizing.file_group_sizes import measure_groups
 from reconciler.layout.sizing.record_size import PastWrite, can_fit_size
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.model import TableSpec
 from reconciler.state.clustering_facts import ReadWarning, RecentWrites
 from reconciler.state.clustering_layout import (

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import MAXYEAR, datetime
 from typing import Any, Final
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.status.history_model import AuditedRun, AuditedSavepoint
 
 _FORMAT: Final = 1

@@ -7,10 +7,10 @@ may be in sync and unhealthy, or healthy and drifted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from reconciler import units
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import UNMEASURED_RULES, ResumeStep, RollbackStep, TablePlan
 from reconciler.spec.model import TableSpec
 

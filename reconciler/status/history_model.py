@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from reconciler.hudi.timeline.past_change import PastChange
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.measured_queries import MeasuredQuery
 
 

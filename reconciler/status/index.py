@@ -5,8 +5,7 @@ Only tables with an index block in their spec have one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.model import TableState
 
 

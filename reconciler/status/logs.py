@@ -7,11 +7,11 @@ declares under ``compaction`` is due.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from reconciler.arrays import Codes, Integers
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.model import TableState
 
 

@@ -5,9 +5,10 @@ Status documents have these fields, named by ``canonical_json.to_document``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.archive_step import ArchiveBound
 from reconciler.plans.model import Note
 from reconciler.state.measured_queries import MeasuredQuery

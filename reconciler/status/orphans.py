@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 import numpy as np
 
 from reconciler.arrays import Mask
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.orphans import (
     LEAST_AGE_S,
     OrphanReport,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import ReconcilerError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.transaction.catalogs.after_change import RULE as CATALOG_RULE
 from reconciler.writer.request import WriteResult
 

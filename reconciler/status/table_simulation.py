@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.layout_simulation import (
     LayoutChoice,
     LayoutComparison,

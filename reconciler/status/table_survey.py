@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import TablePlan
 from reconciler.plans.unreadable_table import OnCrash, make_unreadable_plan, report_crash
 from reconciler.spec.model import TableSpec

@@ -8,7 +8,6 @@ Each fact is a note with a rule: ``writersFiles``, ``writersClean``, ``writersCl
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from reconciler.arrays import Codes, Integers, Mask
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.timeline.instant import parse_instant
 from reconciler.layout.sizing.record_size import PastWrite
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import Note
 from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
 from reconciler.state.current_files import mark_read_files

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
+
+from reconciler.lazy_dataclass import dataclass
 
 #: gets the units of work that are done, such as files or bytes
 Advance = Callable[[int], None]

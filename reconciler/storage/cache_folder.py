@@ -8,10 +8,11 @@ import mmap
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
+
+from reconciler.lazy_dataclass import dataclass
 
 _MAGIC: Final = b"reconciler-cache"
 _NUMBER: Final = 8

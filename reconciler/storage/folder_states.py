@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import stat as modes
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import NotFoundError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import FolderListing
 from reconciler.storage.file_systems import find_file_systems
 from reconciler.storage.local import LocalStorage

@@ -15,7 +15,6 @@ import errno
 import os
 import stat as modes
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 from reconciler.errors import (
@@ -25,6 +24,7 @@ from reconciler.errors import (
     PermissionDeniedError,
     StorageError,
 )
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import (
     DeletionResult,
     FolderListing,

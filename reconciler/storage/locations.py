@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 from urllib.parse import unquote
 
 from reconciler.errors import StorageError
+from reconciler.lazy_dataclass import dataclass
 
 LOCAL_SCHEMES: Final = ("file", "local")
 

@@ -7,9 +7,11 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import field
 from queue import Empty, SimpleQueue
 from typing import Final, Generic, TypeVar
+
+from reconciler.lazy_dataclass import dataclass
 
 #: the main thread sees a signal that another thread got only when it wakes up
 _WAKE_UP_S: Final = 0.5

@@ -9,10 +9,10 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.requests import OF_THIS_PROCESS
 from reconciler.units import parse_duration
 

@@ -8,11 +8,12 @@ conditional writes (409), resets, and answers that do not come. Then there is on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.redaction import redact_secrets
 from reconciler.storage.request_budget import (
     RequestBudget,

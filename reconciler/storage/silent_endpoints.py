@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 from typing import Final
 from urllib.parse import urlsplit
+
+from reconciler.lazy_dataclass import dataclass
 
 #: a silent endpoint is not asked again for this long; afterwards it gets a single try
 _TRUSTED_S: Final = 60.0

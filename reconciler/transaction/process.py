@@ -8,12 +8,12 @@ now.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from reconciler.hudi.timeline.heartbeat import is_silent
 from reconciler.hudi.timeline.markers import MARKER_FOLDER
 from reconciler.hudi.timeline.owner import Owner
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.extra_metadata import TOOL
 from reconciler.storage.api import Storage
 

@@ -8,7 +8,7 @@ stop two completions of one instant: under the lock we look first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import tzinfo
 from functools import partial
 from typing import Final
@@ -17,6 +17,7 @@ from reconciler.errors import AlreadyExistsError, StaleError
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import Storage
 from reconciler.transaction.instants import choose_instant
 from reconciler.transaction.process import Clock

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, NoReturn, TypeVar
 
 from reconciler.errors import BusyError, NotFoundError
 from reconciler.hudi.timeline.active import Timeline
+from reconciler.lazy_dataclass import dataclass
 from reconciler.transaction.conflicts import Footprint, GroupClaim, find_undecided_claims
 from reconciler.transaction.session import TableSession
 

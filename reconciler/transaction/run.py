@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
@@ -19,6 +19,7 @@ from reconciler.errors import ReconcilerError, StorageError
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import Note
 from reconciler.transaction.metadata.sync import PrepareSync, sync_metadata
 from reconciler.transaction.publish import find_completion

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import tzinfo
 from functools import partial
 from typing import Final, Protocol, TypeVar, assert_never
@@ -27,6 +27,7 @@ from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.storage_lock import get_renewal_s
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.model import Concurrency, Lock, Option, Policy, TableSpec
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.transaction.heartbeat import Heartbeat, HeartbeatThread

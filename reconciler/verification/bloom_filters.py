@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.hudi.codecs.avro_binary import decode_record, decoding, parse_schema
@@ -13,6 +12,7 @@ from reconciler.hudi.metadata.index_keys import build_bloom_keys
 from reconciler.hudi.metadata.listing import partition_key
 from reconciler.hudi.metadata.sync_decisions import BLOOM_FILTERS
 from reconciler.hudi.metadata.table import group_by_slice
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.current_files import group_by_partition
 from reconciler.state.metadata_differences import CheckBuilder
 from reconciler.verification.checked_table import Advance, CheckedTable

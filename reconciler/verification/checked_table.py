@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from typing import Final
@@ -14,6 +13,7 @@ from reconciler.arrays import Codes, Integers, Mask
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata.table import MetadataTable, open_live_metadata
 from reconciler.hudi.table.properties import TableProperties
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.current_files import find_newest_bases, find_newest_logs
 from reconciler.state.index_state_reader import TableColumns
 from reconciler.state.model import TableState

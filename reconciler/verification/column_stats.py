@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from reconciler.arrays import Mask
 from reconciler.hudi.metadata.indexed_columns import read_indexed_columns
 from reconciler.hudi.metadata.stored_ranges import StoredRange, read_stored_ranges
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS, PARTITION_STATS
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.current_files import group_by_partition
 from reconciler.state.metadata_differences import CheckBuilder
 from reconciler.verification.checked_table import CheckedTable

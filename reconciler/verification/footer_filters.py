@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow as pa
 from reconciler.errors import FormatError
 from reconciler.file_slices.base_file.settings import BLOOM
 from reconciler.index.footer_tails import FooterTails
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.footers import parse_footer
 from reconciler.storage.parallel import run_parallel
 from reconciler.verification.checked_table import CheckedTable

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from reconciler.index.build import IndexRequest, files_to_batch, read_share
 from reconciler.index.file_keys import find_rows, take_files
 from reconciler.index.footers import find_index_types
 from reconciler.index.model import ColumnStats, FileIndex
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.index_state_reader import build_file_keys
 from reconciler.storage.parallel import run_parallel
 from reconciler.verification.checked_table import Advance, CheckedTable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from reconciler.index.file_keys import find_rows
 from reconciler.index.model import FileIndex
 from reconciler.index.version_store import list_versions
 from reconciler.index.versions import IndexVersion
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.index_state_reader import build_file_keys
 from reconciler.state.metadata_differences import OWN_INDEX, CheckBuilder
 from reconciler.verification.checked_table import CheckedTable

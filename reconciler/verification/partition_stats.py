@@ -7,7 +7,7 @@ Source: PartitionStatsIndexSupport.prunePartitions (1.0 on).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +20,7 @@ from reconciler.hudi.metadata.stored_ranges import (
     read_stored_ranges,
 )
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS, PARTITION_STATS
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.current_files import group_by_partition
 from reconciler.state.metadata_differences import CheckBuilder
 from reconciler.verification.checked_table import CheckedTable

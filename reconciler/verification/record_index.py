@@ -6,7 +6,7 @@ that the table does not have are not looked for: they hide no row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from reconciler.hudi.metadata.record_index import (
     list_global_slices,
 )
 from reconciler.hudi.metadata.sync_decisions import MAX_RECORDS, RECORD_INDEX
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.metadata_differences import CheckBuilder
 from reconciler.verification.checked_table import Advance, CheckedTable
 from reconciler.verification.rebuild_obstacles import TOO_MANY_ROWS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
@@ -11,6 +10,7 @@ from reconciler.file_slices.merge.record_keys import read_record_keys
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions, read_slice
 from reconciler.hudi.metadata.record_index import FileGroupLocation
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.slice_selection import SliceSelection, pick_slices
 from reconciler.verification.checked_table import CheckedTable
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.errors import ReconcilerError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.unreadable_table import OnCrash, report_problem
 from reconciler.state.metadata_differences import MetadataVerification
 from reconciler.storage.read_only import ReadOnlyStorage

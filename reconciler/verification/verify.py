@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import sleep
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,7 @@ from reconciler.hudi.metadata.sync_decisions import (
 )
 from reconciler.hudi.metadata.table import FILES
 from reconciler.hudi.table.properties import parse_rebuilt_partitions
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.metadata_differences import (
     DAMAGED_FILE,
     CheckBuilder,

@@ -7,7 +7,7 @@ come last. Source: HoodieMergeHandle.write, HoodieRecordMerger.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from reconciler.file_slices.merge.log_records import (
 )
 from reconciler.file_slices.merge.record_keys import find_keys
 from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.lazy_dataclass import dataclass
 
 #: rows per batch
 _BATCH_ROWS: Final = 64 * 1024

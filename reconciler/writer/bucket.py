@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -33,6 +33,7 @@ from reconciler.file_slices.merge.log_records import LogRecords
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions, read_slice
 from reconciler.hudi.files.bucket_ids import make_bucket_id
 from reconciler.hudi.files.names import BaseName
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import Storage
 from reconciler.writer.base_file_merge import BaseFileMerge, FileCounts
 from reconciler.writer.index_bucket_witness import BucketWitness
@@ -113,7 +114,7 @@ class WrittenBaseFile:
     partition: str
     previous: SliceFiles | None = None
     sources: tuple[SliceFiles, ...] = ()
-    counts: FileCounts = FileCounts()  # noqa: RUF009 (frozen)
+    counts: FileCounts = FileCounts()
 
     @property
     def previous_name(self) -> str | None:

@@ -7,7 +7,7 @@ range; a partition's buckets divide the range at the bins that reach the planned
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +24,7 @@ from reconciler.layout.sizing.key_routing import (
     histogram_bits,
     route_by_md5,
 )
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spark.staged_rows import BlockForPartition
 from reconciler.writer.index_buckets import IndexBuckets
 from reconciler.writer.job import Broadcast

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from reconciler.file_slices.merge.log_records import (
 from reconciler.file_slices.merge.ordering import to_comparable_columns
 from reconciler.file_slices.merge.slice_reader import SliceReadOptions
 from reconciler.layout.sizing.key_routing import hash_record_keys
+from reconciler.lazy_dataclass import dataclass
 from reconciler.rewrite.model import Tally
 from reconciler.writer.bucket import Bucket, BucketRows, BucketWriter, WrittenBaseFile
 from reconciler.writer.bucket_routes import DELETION, FINAL, POSITION

@@ -9,7 +9,6 @@ BaseWriteHelper.deduplicateRecords (combineOnCondition).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
@@ -22,6 +21,7 @@ from reconciler.file_slices.merge.ordering import find_column, pick_last, pick_n
 from reconciler.file_slices.merge.record_keys import find_deletions
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.hudi.table.properties import TableProperties
+from reconciler.lazy_dataclass import dataclass
 
 #: from this table version on, Hudi knows deletion markers under commit time, too
 _MARKED_BY_COMMIT_TIME: Final = 9

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 import numpy as np
@@ -34,6 +34,7 @@ from reconciler.layout.sizing.assignment_rules import (
 from reconciler.layout.sizing.candidates import find_table_kind
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes, measure_groups
 from reconciler.layout.sizing.record_size import can_fit_size
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.model import ReadRequest
 from reconciler.reader.open_scan import open_scan
 from reconciler.rewrite.facts import read_file_form
@@ -103,7 +104,7 @@ class WriteFacts:
     groups: FileGroupSizes
     size_rule: AssignmentRule
     index: RecordIndex | None
-    kind: TableKind = CopyOnWrite()  # noqa: RUF009 (frozen)
+    kind: TableKind = CopyOnWrite()
     logs: Mapping[int, SliceLogs] = field(default_factory=dict)
     searches_logs: bool = False
     index_buckets: IndexBuckets | None = None

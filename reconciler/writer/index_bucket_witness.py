@@ -7,7 +7,7 @@ table twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from reconciler.file_slices.merge.range_file import RangeSource, open_range_file
 from reconciler.hudi.files.bucket_ids import read_bucket_numbers
 from reconciler.hudi.files.key_buckets import NO_BUCKET, BucketRule
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.parallel import run_parallel
 from reconciler.writer.index_buckets import IndexBuckets
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
@@ -19,6 +18,7 @@ from reconciler.errors import RowsError
 from reconciler.hudi.files.bucket_ids import read_bucket_numbers
 from reconciler.hudi.files.key_buckets import NO_BUCKET, BucketRule
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.lazy_dataclass import dataclass
 
 NO_GROUP: Final = -1
 

@@ -11,7 +11,7 @@ hoodie.record.index.update.partition.path.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, Never
 
 import numpy as np
@@ -29,6 +29,7 @@ from reconciler.file_slices.merge.slice_reader import SliceFiles, read_slice
 from reconciler.hudi.metadata.own_timeline import ROOT
 from reconciler.hudi.metadata.record_index import FileGroupLocation, KeyLocations, RecordIndex
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spark.staged_rows import BlockForPartition
 from reconciler.storage.api import Storage
 from reconciler.writer.job import Broadcast, RowJob, RowOperation, TaskContext

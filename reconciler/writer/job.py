@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +15,7 @@ from reconciler.hudi.metadata.record_index import RecordIndex
 from reconciler.layout.sizing.assign import BucketAssignment, Workload
 from reconciler.layout.sizing.assignment_rules import AssignmentRule, CopyOnWrite, TableKind
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import Storage
 from reconciler.writer.bucket import BucketSettings, WrittenBaseFile
 from reconciler.writer.dedupe import DedupeRule
@@ -97,7 +98,7 @@ class WriteJob:
     seed: str
     groups: FileGroupSizes
     size_rule: AssignmentRule
-    kind: TableKind = CopyOnWrite()  # noqa: RUF009 (frozen)
+    kind: TableKind = CopyOnWrite()
     has_commits: bool = True
     is_stream_batch: bool = False
     index: RecordIndex | None = None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spark.staged_rows import LocalRowSource, Receive
 from reconciler.spark.temporary_folders import make_temporary_folder
 from reconciler.storage.api import Storage

@@ -6,7 +6,6 @@ Source: HoodieAppendHandle.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from reconciler.file_slices.log_file.log_file import (
 from reconciler.file_slices.log_file.write_stat import build_appended_stat
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.timeline.markers import APPEND, CREATE
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import Storage
 from reconciler.writer.log_targets import LogTarget
 from reconciler.writer.new_rows import stamp_rows

@@ -9,7 +9,7 @@ HoodieLogFormat.WriterBuilder.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from reconciler.file_slices.log_file.write_stat import AppendedSlice
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, find_group_codes
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

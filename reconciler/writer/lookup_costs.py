@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from reconciler.lazy_dataclass import dataclass
 
 #: seconds for a file's footer, for a byte of a filter's text, and for a key looked up in a filter
 _FOOTER: Final = 2e-3

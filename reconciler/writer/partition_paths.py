@@ -7,7 +7,6 @@ KeyGenUtils.getRecordPartitionPath, PartitionPathEncodeUtils.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from reconciler.errors import RowsError, UnsupportedError
 from reconciler.hudi.table.properties import TableProperties
+from reconciler.lazy_dataclass import dataclass
 from reconciler.writer.key_text import format_column
 from reconciler.writer.record_keys import KeyGenerator, find_key_generator, has_logical_times
 

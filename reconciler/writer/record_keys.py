@@ -8,7 +8,6 @@ NonpartitionedAvroKeyGenerator.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Self
 
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 from reconciler.errors import RowsError, UnsupportedError
 from reconciler.file_slices.merge.record_keys import join_named_keys
 from reconciler.hudi.table.properties import TableProperties
+from reconciler.lazy_dataclass import dataclass
 from reconciler.writer.key_text import format_column
 
 #: from this table version on, Hudi's complex keys of one field include its name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Literal
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from reconciler.errors import UsageError
 from reconciler.hudi.timeline.instant import Action
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import Note
 from reconciler.writer.job import RowCounts, RowOperation
 from reconciler.writer.lookup_costs import KeyLookup

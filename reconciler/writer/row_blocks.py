@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, Final, Self
@@ -21,6 +20,7 @@ from reconciler.errors import ReconcilerError
 from reconciler.file_slices.base_file.meta_columns import PARTITION, RECORD_KEY
 from reconciler.file_slices.merge.record_keys import find_deletions
 from reconciler.layout.sizing.key_routing import Hashes, hash_record_keys
+from reconciler.lazy_dataclass import dataclass
 from reconciler.rewrite.runs import make_ipc_options
 from reconciler.spark.staged_rows import BlockForPartition
 from reconciler.writer.dedupe import DedupeRule, choose_rows

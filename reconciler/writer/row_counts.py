@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +24,7 @@ from reconciler.layout.sizing.assign import Workload
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.key_routing import Hashes
 from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.lazy_dataclass import dataclass
 from reconciler.rewrite.model import Tally
 from reconciler.writer.bucket import BucketSettings
 from reconciler.writer.index_buckets import IndexBuckets

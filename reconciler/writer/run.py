@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -24,6 +24,7 @@ from reconciler.hudi.timeline.instant import Action
 from reconciler.hudi.timeline.write_commit import WorkloadProfile, encode_replace_request
 from reconciler.layout.sizing.assign import Workload
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import Note
 from reconciler.spec.model import TableSpec

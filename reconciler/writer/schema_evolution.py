@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Self
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ import pyarrow as pa
 from reconciler.errors import RowsError
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS, PRIMITIVES, to_arrow_schema
 from reconciler.file_slices.merge.schema_evolution import evolve_batch
+from reconciler.lazy_dataclass import dataclass
 from reconciler.writer.declared_schema import make_avro_schema
 
 #: tables from this version on may get wider decimals; Hudi 0.15 and 1.0 refuse them

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from reconciler.errors import UnsupportedError, UsageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.spark import translate_spark_errors
 from reconciler.spark.connect import refuse_connect
 from reconciler.spark.failures import explain_failure

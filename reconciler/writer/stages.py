@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from reconciler.errors import ReconcilerError, UnsupportedError
@@ -16,6 +16,7 @@ from reconciler.file_slices.merge.slice_reader import SliceFiles
 from reconciler.layout.sizing.assign import BucketAssignment, assign_rows
 from reconciler.layout.sizing.assignment_rules import AssignmentRule, SteadyRule
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.lazy_dataclass import dataclass
 from reconciler.rewrite.model import Tally, make_output_id
 from reconciler.spark.staged_rows import RowSource, StagedRows
 from reconciler.writer.bucket import Bucket

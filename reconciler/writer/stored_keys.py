@@ -9,7 +9,6 @@ HoodieBloomIndex, HoodieKeyLookupHandle.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +23,7 @@ from reconciler.file_slices.merge.range_file import RangeSource, open_range_file
 from reconciler.hudi.codecs.bloom import BloomFilter
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.lazy_dataclass import dataclass
 from reconciler.writer.lookup_costs import FileAnswer, asks_filter
 from reconciler.writer.record_keys import KeyGenerator, find_key_generator
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 
 from reconciler.file_slices.merge.avro_schema import to_arrow_schema
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.model import TableSpec
 from reconciler.state.current_files import find_newest_bases
 from reconciler.state.observe import observe

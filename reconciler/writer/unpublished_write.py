@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from reconciler.arrays import Integers
 from reconciler.hudi.timeline.instant import Action
+from reconciler.lazy_dataclass import dataclass
 from reconciler.transaction.footprints import CompletedWrites, collect_completed_writes
 from reconciler.writer.bucket import WrittenBaseFile
 from reconciler.writer.facts import WriteFacts

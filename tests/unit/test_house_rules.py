@@ -91,6 +91,15 @@ def test_every_module_defers_its_annotations():
     assert [] == bare
 
 
+def test_dataclasses_are_those_that_are_quick_to_import():
+    lazy = PACKAGE / "lazy_dataclass.py"
+    eager = re.compile(
+        r"^\s*from dataclasses import .*\bdataclass\b|@dataclasses\.dataclass", re.MULTILINE
+    )
+
+    assert [] == [str(m) for m in MODULES if m != lazy and eager.search(m.read_text())]
+
+
 def test_package_markers_stay_empty():
     full = [
         str(m) for m in MODULES if m.name == "__init__.py" and m.parent != PACKAGE and m.read_text()

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from reconciler.cli.code_hosts.client import ApiClient, CodeHostError, Path, get_number, get_text
 from reconciler.cli.code_hosts.target import CommentTarget
+from reconciler.lazy_dataclass import dataclass
 
 _Document = Mapping[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -18,6 +18,7 @@ from reconciler.cli.code_hosts.http import (
     send,
 )
 from reconciler.errors import ReconcilerError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 
 #: the parts of a path, each quoted separately

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from reconciler.errors import ReconcilerError
+from reconciler.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from urllib.error import HTTPError

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from reconciler.cli.code_hosts.api import CodeHost, Post
 from reconciler.cli.code_hosts.client import CodeHostError
 from reconciler.errors import UsageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render.page import utf16_length
 
 LABEL: Final = "reconciler"

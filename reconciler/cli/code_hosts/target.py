@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
 import typer
 
 from reconciler.errors import UsageError
+from reconciler.lazy_dataclass import dataclass
 
 _GITHUB: Final = "https://api.github.com"
 _GITLAB: Final = "https://gitlab.com/api/v4"

@@ -7,7 +7,6 @@ import shutil
 import tempfile
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -16,6 +15,7 @@ import typer
 
 from reconciler.cli.terminal import find_terminal, print_result
 from reconciler.errors import AlreadyExistsError, ReconcilerError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.render import words
 from reconciler.render.terminal import Terminal
 

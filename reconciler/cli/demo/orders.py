@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Final
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reconciler.arrays import Floats, Integers
+from reconciler.lazy_dataclass import dataclass
 
 DAYS: Final = ("2026-11-02", "2026-11-03", "2026-11-04")
 SCHEMA: Final = pa.schema(

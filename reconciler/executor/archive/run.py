@@ -6,7 +6,7 @@ An archival has no instant of its own, as in Hudi. It does all of its work under
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from reconciler.errors import BusyError, NotFoundError, PlanError
@@ -20,6 +20,7 @@ from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
 from reconciler.hudi.timeline.markers import MARKER_FOLDER
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.archive.leftovers import find_leftovers
 from reconciler.planners.archive.planner import (
     choose_instants,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Final, Literal
 
@@ -36,6 +36,7 @@ from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata.deltacommit import MetadataSync
 from reconciler.hudi.timeline.clean import CleanerPlan
 from reconciler.hudi.timeline.instant import Action, State
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import Note, RemovedFiles
 from reconciler.transaction.metadata import clean_sync
 from reconciler.transaction.metadata.sync import SyncRequest

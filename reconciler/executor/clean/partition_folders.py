@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import NotFoundError
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import WRITES
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import Note
 from reconciler.storage.api import Storage
 from reconciler.transaction.paths import resolve_folder

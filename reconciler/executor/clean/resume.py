@@ -9,7 +9,7 @@ savepoint protects by now stay.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -35,6 +35,7 @@ from reconciler.hudi.files.table_files import has_files
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.clean import CleanerPlan, replace_earliest_instant
 from reconciler.hudi.timeline.instant import Action, State
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.reader_window import find_reader_window
 from reconciler.planners.recovery.resume_clean import is_own_clean, revalidate_clean
 from reconciler.plans.model import RemovedFiles, ResumeStep

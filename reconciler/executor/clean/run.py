@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -20,6 +20,7 @@ from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import CleanStep
 from reconciler.state.model import TableState
 from reconciler.transaction.metadata.clean_sync import prepare_clean_sync

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from reconciler.errors import (
@@ -31,6 +31,7 @@ from reconciler.executor.session import ApplyChange, ApplySession
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata.sync_decisions import BLOOM_FILTERS
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.reasons import pluralize
 from reconciler.planners.recovery.finish_clustering import find_plan_split
 from reconciler.plans.groups import iterate_groups

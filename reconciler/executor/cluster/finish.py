@@ -9,7 +9,7 @@ Source: BaseHoodieTableServiceClient.cluster, HoodieTable.rollbackInflightCluste
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final, NoReturn
 
@@ -36,6 +36,7 @@ from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.timeline.instant import State
 from reconciler.hudi.timeline.plans import ClusteringPlan
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.recovery.finish_clustering import read_plan_layout
 from reconciler.planners.recovery.resume_clustering import build_resumed_rewrites
 from reconciler.plans.model import Note, ResumeStep

@@ -8,7 +8,6 @@ instant may hold it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.executor.outcomes import ClusterOutcome, LeftGroup
 from reconciler.hudi.files.bucket_ids import find_bucket_ids
 from reconciler.hudi.files.view import find_group_codes
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.newest_slices import CandidateSlices, find_candidates, find_slices
 from reconciler.plans.groups import group_of_slices, slice_paths
 from reconciler.plans.rewrites import Rewrites

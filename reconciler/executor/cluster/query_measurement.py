@@ -7,13 +7,13 @@ records the result. Nothing here makes a clustering fail.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
 from reconciler.arrays import Integers, Mask, to_numpy
 from reconciler.executor.cluster.rewrite_job import make_groups
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.model import PATH
 from reconciler.reader.pruning import mark_reached_slices
 from reconciler.reader.reached_files import find_reached_files, make_keys

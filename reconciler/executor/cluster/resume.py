@@ -7,7 +7,7 @@ table: they may be incomplete. Other writers' clusterings are never touched.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from reconciler.errors import BusyError
@@ -32,6 +32,7 @@ from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.load import load_heartbeat_owner
 from reconciler.hudi.timeline.instant import State
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.recovery.resume_clustering import build_resumed_rewrites
 from reconciler.plans.model import RollbackStep
 from reconciler.rewrite.facts import TableFacts, read_table_facts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from reconciler.errors import AlreadyExistsError, PartialError
 from reconciler.executor.cluster.execution import (
@@ -34,6 +34,7 @@ from reconciler.executor.session import ApplySession
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata.sync_decisions import decide_rewrite_sync
 from reconciler.hudi.timeline.active import Timeline
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.passes import build_pass_metadata
 from reconciler.planners.cluster.quiet_partitions import find_busy_partitions
 from reconciler.planners.picture import TablePicture

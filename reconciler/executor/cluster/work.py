@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +24,7 @@ from reconciler.hudi.timeline.plans import (
     compute_group_metrics,
 )
 from reconciler.hudi.timeline.write_commit import WriteCommit
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.groups import group_of_slices, iterate_groups
 from reconciler.plans.rewrites import Rewrites
 from reconciler.rewrite.facts import TableFacts

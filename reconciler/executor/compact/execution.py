@@ -6,7 +6,7 @@ Until it is completed it has no inflight file (``transaction.recovery.abandoned_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import FormatError, ReconcilerError, UnsupportedError
@@ -23,6 +23,7 @@ from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplyChange, ApplySession
 from reconciler.hudi.load import load_properties
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import Note
 from reconciler.rewrite.compaction import MISSING
 from reconciler.rewrite.model import CompactedSlice

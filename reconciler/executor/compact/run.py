@@ -6,7 +6,7 @@ What happens from the requested file on is the same as for a compaction that som
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from reconciler.hudi.load import load_properties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.instant import COMMITS, Action, State
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.compact.planner import find_unsafe_write
 from reconciler.planners.newest_slices import find_candidates, find_slices
 from reconciler.plans.compact_step import CompactStep

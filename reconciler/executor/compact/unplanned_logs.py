@@ -8,7 +8,7 @@ before the compaction was requested and did not see it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import pyarrow.compute as pc
@@ -19,6 +19,7 @@ from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, LogBlock, read_blocks
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
+from reconciler.lazy_dataclass import dataclass
 from reconciler.rewrite.facts import TableFacts
 from reconciler.storage.api import Storage
 

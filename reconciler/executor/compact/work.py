@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.arrays import to_arrow
@@ -19,6 +18,7 @@ from reconciler.hudi.metadata.sync_decisions import BLOOM_FILTERS
 from reconciler.hudi.timeline.instant import Action
 from reconciler.hudi.timeline.plans import CompactionOperation
 from reconciler.hudi.timeline.write_commit import WriteCommit
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.recovery.resume_compaction import list_merged_logs
 from reconciler.rewrite.facts import TableFacts
 from reconciler.rewrite.model import CompactedSlice, RewriteJob, SliceToCompact

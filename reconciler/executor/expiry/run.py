@@ -6,7 +6,7 @@ a later clean, and are read as of earlier instants until then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -26,6 +26,7 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action
 from reconciler.hudi.timeline.write_commit import WriteCommit, encode_replace_request
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import Note
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.rewrite.replaced_keys import read_log_keys

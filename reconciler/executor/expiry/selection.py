@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.outcomes import LeftPartition
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes, measure_groups
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.expiry.partition_figures import (
     PartitionFigures,
     find_held_partitions,

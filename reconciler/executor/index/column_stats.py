@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -41,6 +40,7 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.index.build import BuiltIndex, IndexRequest, ThreadedIndexBuilder
 from reconciler.index.file_keys import find_rows, join_indexes, take_files
 from reconciler.index.model import FileKeys
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.busy_instant import find_busy_instant
 from reconciler.planners.index.column_stats import (
     assess_column_stats,

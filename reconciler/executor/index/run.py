@@ -8,7 +8,7 @@ other finds that its name is taken, or that its file does not count, and builds 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,6 +29,7 @@ from reconciler.index.merge import find_missing, merge_versions
 from reconciler.index.model import FileKeys
 from reconciler.index.version_store import list_versions, publish_version, remove_superseded
 from reconciler.index.versions import IndexVersion, IndexVersions, VersionName
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import INDEX_TARGETS, CleanStep, IndexStep, Note
 from reconciler.state.index_state_reader import build_file_keys
 from reconciler.transaction.retry import ATTEMPTS, retry_while_changing

@@ -6,7 +6,6 @@ preserved metadata.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from reconciler.arrays import to_arrow
 from reconciler.errors import FormatError
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
+from reconciler.lazy_dataclass import dataclass
 
 COMMIT_TIME, SEQUENCE, RECORD_KEY, PARTITION, FILE_NAME = META_COLUMNS
 #: as a dictionary, one value for all rows takes no space in memory or in the file

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow as pa
 
 from reconciler.arrays import to_arrow
 from reconciler.file_slices.base_file.settings import BaseFileSettings
+from reconciler.lazy_dataclass import dataclass
 
 #: most bytes of a dictionary, in parquet-mr and pyarrow
 LIMIT: Final = 1 << 20

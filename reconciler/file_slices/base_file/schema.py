@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from reconciler.file_slices.merge.avro_schema import (
     AvroNode,
     parse_avro_schema,
 )
+from reconciler.lazy_dataclass import dataclass
 
 #: the type of Hudi's own columns
 _META: Final = {"type": ["null", "string"], "doc": "", "default": None}

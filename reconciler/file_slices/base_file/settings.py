@@ -6,11 +6,12 @@ Source: HoodieBloomFilterWriteSupport, HoodieParquetConfig and the defaults of H
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Self
 
 from reconciler.file_slices.merge.calendar import UNSPECIFIED, Calendar
 from reconciler.hudi.codecs.bloom import BloomFilter, BloomShape
+from reconciler.lazy_dataclass import dataclass
 
 BLOOM: Final = "org.apache.hudi.bloomfilter"
 BLOOM_CODE: Final = "hoodie_bloom_filter_type_code"

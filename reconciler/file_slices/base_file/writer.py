@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -40,6 +39,7 @@ from reconciler.file_slices.base_file.settings import (
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
 from reconciler.file_slices.merge.repeated_texts import CODED_TEXT, code_texts, sort_texts_by_use
 from reconciler.hudi.metadata.record_encoder import ColumnRange
+from reconciler.lazy_dataclass import dataclass
 
 #: rows encoded separately to estimate their size before the first row group ends
 _SAMPLE: Final = 64 * 1024

@@ -8,7 +8,7 @@ HoodieAppendHandle, HoodieAvroDataBlock, HoodieParquetDataBlock, HoodieDeleteBlo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -32,6 +32,7 @@ from reconciler.hudi.codecs.log_blocks import (
 from reconciler.hudi.codecs.roaring import encode_positions
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.metadata.record_encoder import ColumnRange
+from reconciler.lazy_dataclass import dataclass
 
 #: bytes of a block in Arrow's memory, as hoodie.logfile.data.block.max.size
 _BLOCK_BYTES: Final = 256 * 1024 * 1024

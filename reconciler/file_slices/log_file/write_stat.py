@@ -6,12 +6,12 @@ Source: HoodieDeltaWriteStat as HoodieAppendHandle fills it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from reconciler.file_slices.base_file.write_stat import ZERO_COUNTS
 from reconciler.file_slices.log_file.log_file import WrittenLogFile
 from reconciler.hudi.files.names import make_file_path
+from reconciler.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ as many rounds as the longest one has entries. No Python object is made per reco
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from reconciler.arrays import Integers, Mask, to_arrow
 from reconciler.file_slices.merge.avro_schema import AvroKind, AvroNode
 from reconciler.hudi.codecs.avro_binary import require
+from reconciler.lazy_dataclass import dataclass
 
 #: records decoded per batch, sized for the processor's cache
 _BATCH_RECORDS: Final = 32 * 1024

@@ -7,7 +7,7 @@ day as stored integers, enums as strings, fixed as binary.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.codecs.avro_binary import decoding, parse_schema, require
+from reconciler.lazy_dataclass import dataclass
 
 _WIDEST: Final = 38  # digits of a decimal128, and of Spark's decimals
 _TIMES: Final = (

@@ -10,7 +10,6 @@ DataSourceUtils.datetimeRebaseSpec, RebaseDateTime.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import Integers
 from reconciler.errors import UnsupportedError
+from reconciler.lazy_dataclass import dataclass
 
 _VERSION: Final = b"org.apache.spark.version"
 _LEGACY: Final = b"org.apache.spark.legacyDateTime"

@@ -8,7 +8,6 @@ Source: BaseHoodieLogRecordReader.scanInternal.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final, Self, assert_never
 
 from reconciler.errors import UnsupportedError
@@ -17,6 +16,7 @@ from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, LogBlock, re
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import WRITES, Action
+from reconciler.lazy_dataclass import dataclass
 
 _COMMITS: Final = frozenset(
     {Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT, Action.CLUSTERING}

@@ -10,7 +10,6 @@ import io
 import json
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from reconciler.arrays import Mask, to_arrow
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.codecs.avro_binary import decoding, load_schema_text, parse_schema, require
 from reconciler.hudi.codecs.log_blocks import CONTENT_VERSION, LogBlock
+from reconciler.lazy_dataclass import dataclass
 
 _SCHEMA: Final = "HoodieDeleteRecordList.avsc"
 _ARRAY: Final = "ArrayWrapper"

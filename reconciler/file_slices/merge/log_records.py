@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +34,7 @@ from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.schema_evolution import evolve_batch, evolve_column
 from reconciler.hudi.codecs.avro_binary import decoding, require
 from reconciler.hudi.codecs.log_blocks import CONTENT_VERSION, BlockType, LogBlock, get_block_schema
+from reconciler.lazy_dataclass import dataclass
 
 _REMEDY: Final = "the log file is damaged; restore it or roll back the write that made it"
 _HEAD_BYTES: Final = 8  # version and count of an Avro block

@@ -5,13 +5,13 @@ Source: HoodieReadStats and BaseHoodieLogRecordReader (1.x), HoodieMergedLogReco
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.arrays import Integers
+from reconciler.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,11 +8,11 @@ inferMergingConfigsForV9TableCreation), HoodieRecordPayload, DeleteContext.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Self
 
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.table.properties import TableProperties
+from reconciler.lazy_dataclass import dataclass
 
 _RECORD_KEY: Final = "_hoodie_record_key"
 _EVENT: Final = "EVENT_TIME_ORDERING"

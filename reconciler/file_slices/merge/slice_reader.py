@@ -8,7 +8,7 @@ added or replaced.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -33,6 +33,7 @@ from reconciler.file_slices.merge.repeated_texts import code_texts, find_repeate
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.schema_evolution import evolve_batch
 from reconciler.hudi.files.names import BaseName
+from reconciler.lazy_dataclass import dataclass
 
 #: rows of a batch
 _BATCH_ROWS: Final = 64 * 1024

@@ -13,7 +13,6 @@ import base64
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import Integers, Mask, get_value_offsets
 from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.lazy_dataclass import dataclass
 
 BloomCode = Literal["SIMPLE", "DYNAMIC_V0"]
 Words = NDArray[np.uint32]

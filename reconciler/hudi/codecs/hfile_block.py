@@ -11,12 +11,12 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.codecs.avro_binary import require
+from reconciler.lazy_dataclass import dataclass
 
 DATA: Final = b"DATABLK*"
 ROOT_INDEX: Final = b"IDXROOT2"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, pairwise
 from typing import Final, TypeVar, cast
 
@@ -19,6 +19,7 @@ from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.codecs import hfile_block as blocks
 from reconciler.hudi.codecs.avro_binary import decoding, require
 from reconciler.hudi.codecs.hfile_block import Codec
+from reconciler.lazy_dataclass import dataclass
 
 #: ``length`` bytes from ``start`` of one file; fewer at its end
 Fetch = Callable[[int, int], bytes]

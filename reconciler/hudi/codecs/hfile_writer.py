@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from reconciler.arrays import to_numpy
 from reconciler.hudi.codecs import hfile_block as blocks
 from reconciler.hudi.codecs.avro_binary import encode_varint
 from reconciler.hudi.codecs.hfile_block import ChecksumType, Codec
+from reconciler.lazy_dataclass import dataclass
 
 _BLOCK: Final = 64 * 1024
 #: family length 0, the newest timestamp, type Put

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from reconciler.hudi.codecs.avro_binary import (
     parse_schema,
     require,
 )
+from reconciler.lazy_dataclass import dataclass
 
 MAGIC: Final = b"#HUDI#"
 #: version of the block framing, and of the content of AVRO_DATA, CDC_DATA and DELETE blocks

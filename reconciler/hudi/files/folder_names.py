@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 
 from reconciler.arrays import Integers, to_arrow
+from reconciler.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

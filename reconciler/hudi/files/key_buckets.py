@@ -8,7 +8,6 @@ later. Source: BucketIdentifier, KeyGenUtils.extractRecordKeysByFields (0.15.0, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.hudi.codecs.java_hash import compute_java_hashes
+from reconciler.lazy_dataclass import dataclass
 
 #: the bucket of a key for which Hudi's writers have none, or not the same one
 NO_BUCKET: Final = -1

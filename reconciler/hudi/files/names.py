@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Self
+
+from reconciler.lazy_dataclass import dataclass
 
 PARTITION_METAFILE: Final = ".hoodie_partition_metadata"
 #: the property of tables whose folders have special characters escaped

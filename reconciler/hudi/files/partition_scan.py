@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from operator import lt
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ import numpy as np
 from reconciler.errors import FormatError
 from reconciler.hudi.files.names import PARTITION_METAFILE, BaseName
 from reconciler.hudi.files.table_files import TableFiles
+from reconciler.lazy_dataclass import dataclass
 
 
 class ListedFolder(Protocol):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 from itertools import accumulate, pairwise
@@ -32,6 +31,7 @@ from reconciler.arrays import (
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.files.uniform_names import split_uniform_names
+from reconciler.lazy_dataclass import dataclass
 
 _MAX_BYTES = np.iinfo(np.int32).max
 #: files of which the keys are made at once

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow.compute as pc
@@ -26,6 +25,7 @@ from reconciler.arrays import (
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import WRITES, Action
+from reconciler.lazy_dataclass import dataclass
 
 #: the first table version whose log names carry the deltacommit's instant, not the base's
 LOGS_BY_COMPLETION = 8

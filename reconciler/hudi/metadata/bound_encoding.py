@@ -9,11 +9,11 @@ for every type.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
 from reconciler.hudi.metadata.record_encoder import Bound, BoundWrapper
+from reconciler.lazy_dataclass import dataclass
 
 #: most entries that one build writes; the driver holds about a hundred bytes of each
 MAX_ENTRIES: Final = 2_000_000

@@ -9,7 +9,6 @@ HoodieAvroWrapperUtils, ValueType (1.1 on).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ from reconciler.hudi.metadata.own_timeline import ROOT
 from reconciler.hudi.metadata.record_encoder import decode_decimal
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
+from reconciler.lazy_dataclass import dataclass
 
 #: a bound in comparable form: times and dates as numbers, text as bytes
 Bound = int | float | bytes | Decimal

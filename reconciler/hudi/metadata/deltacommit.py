@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.write_commit import COUNTS, NO_TIMES, encode_commit
+from reconciler.lazy_dataclass import dataclass
 
 #: Hudi's write token names the stage, task and attempt of a Spark task; this program has none
 _WRITE_ID: Final = "0-0-0"

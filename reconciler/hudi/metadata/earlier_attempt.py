@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import UnsupportedError
@@ -12,6 +11,7 @@ from reconciler.hudi.metadata.listing import FileSizes, read_block_entries
 from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
 from reconciler.hudi.metadata.table import FILES, MetadataTable
 from reconciler.hudi.timeline.instant import Action
+from reconciler.lazy_dataclass import dataclass
 
 _LISTING: Final = f"{ROOT}/{FILES}/"
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +27,7 @@ from reconciler.hudi.metadata.table import MetadataTable
 from reconciler.hudi.timeline.active import TimelineFile
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.instant import Action, State
+from reconciler.lazy_dataclass import dataclass
 
 #: extra metadata of reconciler's deltacommits: metadata partitions built, indexed columns
 MARK: Final = "reconciler.index"

@@ -8,7 +8,6 @@ HoodieIndexDefinition, ColumnIndexID; HoodieTableMetadataUtil.getColumnsToIndex.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
@@ -20,6 +19,7 @@ from reconciler.hudi.metadata.own_timeline import VERSION_8
 from reconciler.hudi.metadata.record_encoder import BoundWrapper
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
+from reconciler.lazy_dataclass import dataclass
 
 #: length of the column's hash at the start of a key
 _WIDTH: Final = len(hash_name(""))

@@ -8,7 +8,7 @@ in order first, then their result over the base file's record (HoodieMetadataPay
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from reconciler.errors import UnsupportedError
@@ -27,6 +27,7 @@ from reconciler.hudi.codecs.log_blocks import (
 from reconciler.hudi.metadata.own_timeline import ROOT
 from reconciler.hudi.metadata.record_encoder import fill_record
 from reconciler.hudi.metadata.table import FILES, MetadataTable
+from reconciler.lazy_dataclass import dataclass
 
 ALL_PARTITIONS: Final = "__all_partitions__"
 #: record types of the ``files`` partition (MetadataPartitionType)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from reconciler.hudi.metadata.record_encoder import ColumnRange
+from reconciler.lazy_dataclass import dataclass
 
 
 class NewDataFile(Protocol):

@@ -8,7 +8,7 @@ Source: HoodieTableMetadataUtil.getValidInstantTimestamps, AbstractHoodieLogReco
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, Final
@@ -18,6 +18,7 @@ from reconciler.hudi.codecs.avro_container import decoding_container
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.plans import parse_compaction, parse_rolled_back_time
+from reconciler.lazy_dataclass import dataclass
 
 ROOT: Final = ".hoodie/metadata"
 #: the first table version with layout 2 of the timeline

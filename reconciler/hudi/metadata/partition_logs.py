@@ -8,7 +8,7 @@ HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -42,6 +42,7 @@ from reconciler.hudi.metadata.sync_decisions import (
 )
 from reconciler.hudi.metadata.table import FILES, MetadataTable, group_by_slice
 from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.lazy_dataclass import dataclass
 
 REWRITES: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
 #: plans that may stay pending for long; whoever executes one reads the table's properties first

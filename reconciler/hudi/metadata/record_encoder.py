@@ -14,7 +14,6 @@ import math
 import struct
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Self
 
@@ -22,6 +21,7 @@ from reconciler.errors import UnsupportedError
 from reconciler.hudi.codecs.avro_binary import decoding, encode_record, parse_schema
 from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.metadata.index_keys import build_bloom_keys, build_stats_keys, hash_name
+from reconciler.lazy_dataclass import dataclass
 
 Cell = tuple[bytes, bytes]
 #: a bound as the file stores it: dates in days, times in the column's own unit

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Self
 
 import numpy as np
@@ -27,6 +27,7 @@ from reconciler.hudi.metadata.index_keys import find_record_groups
 from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 from reconciler.hudi.timeline.active import Timeline
+from reconciler.lazy_dataclass import dataclass
 
 #: partition path ("" if the table has none) and file id
 FileGroupLocation = tuple[str, str]

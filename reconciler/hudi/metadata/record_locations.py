@@ -8,7 +8,7 @@ is deleted in one file and written in another is only written), mapRecordKeyToFi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from reconciler.hudi.metadata.index_keys import find_record_groups
 from reconciler.hudi.metadata.record_index import list_global_slices
 from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
+from reconciler.lazy_dataclass import dataclass
 
 #: path, size, and the index's value for every key of the file
 FileLocation = tuple[str, int, bytes]

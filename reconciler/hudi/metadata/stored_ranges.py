@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from reconciler.errors import UnsupportedError
@@ -26,6 +25,7 @@ from reconciler.hudi.metadata.index_keys import hash_name
 from reconciler.hudi.metadata.listing import partition_key
 from reconciler.hudi.metadata.sync_decisions import PARTITION_STATS
 from reconciler.hudi.metadata.table import MetadataTable
+from reconciler.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

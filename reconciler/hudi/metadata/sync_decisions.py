@@ -8,7 +8,7 @@ HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2), and experiments 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Final
 
@@ -16,6 +16,7 @@ from reconciler.errors import BusyError, UnsupportedError
 from reconciler.hudi.metadata.table import FILES
 from reconciler.hudi.table.properties import KNOWN_VERSIONS
 from reconciler.hudi.timeline.instant import Action
+from reconciler.lazy_dataclass import dataclass
 
 COLUMN_STATS: Final = "column_stats"
 PARTITION_STATS: Final = "partition_stats"

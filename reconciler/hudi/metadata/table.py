@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -24,6 +23,7 @@ from reconciler.hudi.metadata.own_timeline import (
 )
 from reconciler.hudi.table.properties import KNOWN_VERSIONS, TableProperties
 from reconciler.hudi.timeline.active import Timeline
+from reconciler.lazy_dataclass import dataclass
 
 #: the metadata partition that lists the files
 FILES: Final = "files"

@@ -10,7 +10,7 @@ HoodieBackedTableMetadataWriter.getRecordIndexReplacedRecords (0.15 to 1.2).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, reduce
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ from reconciler.hudi.metadata.sync_decisions import (
 )
 from reconciler.hudi.metadata.table import MetadataTable
 from reconciler.hudi.timeline.instant import Action
+from reconciler.lazy_dataclass import dataclass
 
 COMMITS: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 

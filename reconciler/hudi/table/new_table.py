@@ -8,10 +8,10 @@ write.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from reconciler.hudi.table.properties import compute_checksum, format_java_properties
+from reconciler.lazy_dataclass import dataclass
 
 TableType = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
 

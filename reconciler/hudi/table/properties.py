@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Self
 
 from reconciler.errors import FormatError, UnsupportedError
+from reconciler.lazy_dataclass import dataclass
 
 KNOWN_VERSIONS: Final = (6, 8, 9)
 #: names the metadata partitions that reconciler has begun to build anew, until they are listed

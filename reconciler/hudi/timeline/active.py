@@ -7,12 +7,12 @@ as a string, as in Hudi's HoodieDefaultTimeline.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
 from reconciler.hudi.byte_source import ListedEntry
 from reconciler.hudi.timeline.instant import COMMITS, WRITES, Action, Instant, State
+from reconciler.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.codecs.avro_binary import decoding, require
 from reconciler.hudi.codecs.avro_container import decode_container, is_container
 from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.lazy_dataclass import dataclass
 
 #: the record of a completed file; other actions are not archived
 _COMPLETED: Final = {

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Self
 
 from reconciler.errors import FormatError
@@ -23,6 +22,7 @@ from reconciler.hudi.codecs.avro_container import (
     read_file_names,
 )
 from reconciler.hudi.codecs.log_blocks import BlockType, read_avro_records, read_blocks
+from reconciler.lazy_dataclass import dataclass
 
 MERGE_PLAN: Final = "mergeArchivePlan"
 #: small files that are merged at once, at least (hoodie.archive.merge.files.batch.size)

@@ -7,7 +7,7 @@ CleanPlanV1/V2MigrationHandler, CleanMetadataV1/V2MigrationHandler.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Self
 
 from reconciler.hudi.codecs.avro_binary import require
@@ -21,6 +21,7 @@ from reconciler.hudi.codecs.avro_container import (
     read_text_map,
 )
 from reconciler.hudi.files.names import make_file_path
+from reconciler.lazy_dataclass import dataclass
 
 _VERSION: Final = 2
 _PLAN: Final = "HoodieCleanerPlan"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, Final, Self
 
@@ -26,6 +26,7 @@ from reconciler.hudi.codecs.avro_container import (
     read_strings,
     read_text_map,
 )
+from reconciler.lazy_dataclass import dataclass
 
 #: types of fields that may be null, in Hudi's order
 TEXT: Final = ("null", "string")

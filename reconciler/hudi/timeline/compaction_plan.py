@@ -7,11 +7,12 @@ FileSliceMetricUtils, 0.15 to 1.2.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from reconciler.hudi.codecs import avro_container
 from reconciler.hudi.timeline.plans import CompactionOperation, compute_group_metrics
+from reconciler.lazy_dataclass import dataclass
 
 _SCHEMA: Final = "HoodieCompactionPlan.avsc"
 #: plans before version 8 do not name unscheduled partitions

@@ -9,11 +9,11 @@ AmazonDynamoDBLockClient, LockItem; the same from Hudi 0.14 to 1.2.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from reconciler.errors import FormatError
 from reconciler.hudi.timeline.owner import Owner
+from reconciler.lazy_dataclass import dataclass
 
 KEY: Final = "key"
 OWNER: Final = "ownerName"

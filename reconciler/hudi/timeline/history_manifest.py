@@ -18,10 +18,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Self
 
 from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.lazy_dataclass import dataclass
 
 VERSION_FILE: Final = "_version_"
 #: files of a level that are merged into one (hoodie.timeline.compaction.batch.size)

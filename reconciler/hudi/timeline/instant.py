@@ -8,12 +8,12 @@ V2 (layout 2).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, Self
 
 from reconciler.errors import UnsupportedError
+from reconciler.lazy_dataclass import dataclass
 
 #: digits of an instant down to seconds; more digits are a fraction
 SECOND_DIGITS: Final = 14

@@ -7,10 +7,10 @@ TxnHandler of Hive; the same from Hudi 0.14 to 1.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.hudi.timeline.owner import Owner
+from reconciler.lazy_dataclass import dataclass
 
 #: seconds between renewals; a metastore ends a lock that is not renewed for 300 s by default
 RENEWAL_S: Final = 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from reconciler.hudi.codecs.avro_binary import decoding
@@ -11,6 +11,7 @@ from reconciler.hudi.codecs.avro_container import read_text_map
 from reconciler.hudi.timeline.clean import CleanMetadata
 from reconciler.hudi.timeline.commit import COUNT, CommitProjection
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
+from reconciler.lazy_dataclass import dataclass
 
 _WRITTEN: Final = CommitProjection(
     stat_fields=(("numWrites", COUNT), ("totalWriteBytes", COUNT)), with_replaced_groups=True

@@ -7,7 +7,7 @@ Source: ClusteringUtils, ClusteringPlanStrategy (buildMetrics, getStrategyParams
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Self
 
 from reconciler.hudi.codecs import avro_container
@@ -19,6 +19,7 @@ from reconciler.hudi.codecs.avro_container import (
     read_file_names,
     read_text_map,
 )
+from reconciler.lazy_dataclass import dataclass
 
 _RECORD: Final = "HoodieRequestedReplaceMetadata"
 _SCHEMA: Final = f"{_RECORD}.avsc"

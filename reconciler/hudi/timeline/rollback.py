@@ -7,7 +7,7 @@ Source: BaseRollbackPlanActionExecutor, MarkerBasedRollbackStrategy and Timeline
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Self
 
 from reconciler.hudi.codecs.avro_binary import require
@@ -19,6 +19,7 @@ from reconciler.hudi.codecs.avro_container import (
     read_file_names,
 )
 from reconciler.hudi.files.names import make_file_path
+from reconciler.lazy_dataclass import dataclass
 
 _PLAN: Final = "HoodieRollbackPlan"
 _PLAN_SCHEMA: Final = f"{_PLAN}.avsc"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Self
 
 from reconciler.hudi.codecs.avro_container import (
@@ -11,6 +10,7 @@ from reconciler.hudi.codecs.avro_container import (
     encode_container,
     read_file_names,
 )
+from reconciler.lazy_dataclass import dataclass
 
 _NAME: Final = "HoodieSavepointMetadata"
 _SCHEMA: Final = "HoodieSavepointMetadata.avsc"

@@ -8,11 +8,12 @@ StorageLockData, StorageLockProviderAuditService; the same in 1.1 and 1.2.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Final, Self
 
 from reconciler.errors import FormatError
 from reconciler.hudi.timeline.owner import Owner
+from reconciler.lazy_dataclass import dataclass
 
 #: in .hoodie
 LOCKS_FOLDER: Final = ".locks"

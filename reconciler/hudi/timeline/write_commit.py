@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from reconciler.hudi.codecs.avro_container import encode_container
+from reconciler.lazy_dataclass import dataclass
 
 _COMMIT: Final = "HoodieCommitMetadata.avsc"
 _REQUEST: Final = "HoodieRequestedReplaceMetadata.avsc"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
 from typing import Any, Final
@@ -29,6 +28,7 @@ from reconciler.index.predicates.syntax import (
     find_columns,
 )
 from reconciler.index.predicates.tokens import UnknownSyntaxError
+from reconciler.lazy_dataclass import dataclass
 
 _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _COMPARES: Final[dict[str, Callable[[Any, Any], bool]]] = {

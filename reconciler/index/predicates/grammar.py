@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Final
 
@@ -23,6 +23,7 @@ from reconciler.index.predicates.sql_tokens import (
     match_parentheses,
     split_sql,
 )
+from reconciler.lazy_dataclass import dataclass
 
 #: longer conditions are not checked
 _MAX_TOKENS: Final = 1000

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from reconciler.lazy_dataclass import dataclass
 
 #: Spark reads \u0131 and \u017f as I and S
 _TOKENS: Final = re.compile(

@@ -6,10 +6,12 @@ Sources: Spark's SqlBaseParser.g4 and AstBuilder, for Spark's default settings.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from enum import Enum
 from typing import Final
+
+from reconciler.lazy_dataclass import dataclass
 
 #: bits of Spark's types of whole numbers
 INTEGER_BITS: Final = {"tinyint": 8, "byte": 8, "smallint": 16, "short": 16, "int": 32,

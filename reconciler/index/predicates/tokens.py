@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
 from reconciler.index.predicates.syntax import Literal, LiteralKind
+from reconciler.lazy_dataclass import dataclass
 
 _TOKENS: Final = re.compile(
     r"""\s*(?:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from reconciler.layout.curves.mark_search import (
     stored_lanes,
 )
 from reconciler.layout.curves.sorted_sample import sort_rows
+from reconciler.lazy_dataclass import dataclass
 
 #: a boundary moves to the start of a key within this distance, as a share of a file
 SNAP: Final = 0.02

@@ -6,7 +6,7 @@ In its leaf, each row is in one of sixteen parts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from reconciler.arrays import Codes, Floats, Integers
 from reconciler.layout.curves.lanes import Lane, row_blocks
 from reconciler.layout.curves.rank_scale import Ranks, RankScale, rank_values
+from reconciler.lazy_dataclass import dataclass
 
 #: bits of the tie breakers that a cut inside one value compares
 TIE_BITS: Final = 16

@@ -8,7 +8,6 @@ the value ranges of both sides meet the fewest queries.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from reconciler.layout.curves.lanes import Lane
 from reconciler.layout.curves.query_workload import QueryBoxes
 from reconciler.layout.curves.rank_scale import make_step_scale
 from reconciler.layout.curves.sorted_sample import SampledColumn
+from reconciler.lazy_dataclass import dataclass
 
 #: a cut moves to the start of a value within this distance, as a share of a leaf
 SNAP_DISTANCE: Final = 0.03

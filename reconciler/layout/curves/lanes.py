@@ -8,7 +8,6 @@ equals 0.0, and NaN is above infinity.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import Floats, Integers, Mask, to_numpy, view_values
 from reconciler.errors import UnsupportedError
+from reconciler.lazy_dataclass import dataclass
 
 Lane = NDArray[np.uint64]
 

@@ -8,13 +8,13 @@ a step or two, done for all values at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from reconciler.arrays import Codes, Integers, Mask
 from reconciler.layout.curves.lanes import Lane, row_blocks
+from reconciler.lazy_dataclass import dataclass
 
 #: returns the lane at a depth, of all rows or of the given ones
 LaneReader = Callable[[int, Integers | None], Lane]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 from typing import Final, assert_never
@@ -27,6 +26,7 @@ from reconciler.index.predicates.syntax import (
     Sign,
 )
 from reconciler.index.predicates.syntax import Literal as SqlLiteral
+from reconciler.lazy_dataclass import dataclass
 
 BoundValue = str | int | Decimal | bool
 

@@ -7,7 +7,6 @@ the same width on the same columns around other rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -20,6 +19,7 @@ from reconciler.arrays import Floats, Integers, Mask
 from reconciler.layout.curves.lanes import is_text
 from reconciler.layout.curves.query_boxes import BoundValue, Box, ValueRange, find_boxes
 from reconciler.layout.curves.sorted_sample import SampledColumn
+from reconciler.lazy_dataclass import dataclass
 
 _MAX_SIMILAR_BOXES: Final = 4000  # boxes of similar queries, for all queries together
 _GOLDEN: Final = 0.6180339887498949

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +24,7 @@ from reconciler.layout.curves.mark_search import (
     count_lane_marks,
 )
 from reconciler.layout.curves.sorted_sample import SampledColumn, make_lane_reader, read_marks
+from reconciler.lazy_dataclass import dataclass
 
 Ranks = NDArray[np.uint16]
 

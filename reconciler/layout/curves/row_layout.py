@@ -14,7 +14,6 @@ A layout is a value: pickled, it has some hundred kilobytes and gives the same k
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, assert_never
 
 import numpy as np
@@ -49,6 +48,7 @@ from reconciler.layout.curves.sorted_sample import (
     sort_rows,
     sort_sample,
 )
+from reconciler.lazy_dataclass import dataclass
 
 Curve = Literal["linear", "z-order", "hilbert", "kd-tree"]
 

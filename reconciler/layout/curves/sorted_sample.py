@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from reconciler.layout.curves.lanes import (
     to_plain_array,
 )
 from reconciler.layout.curves.mark_search import stored_lanes
+from reconciler.lazy_dataclass import dataclass
 
 _WORD: Final = 8
 _LANE: Final = 64

@@ -5,7 +5,7 @@ A bucket is one file group that one task writes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from reconciler.layout.sizing.assignment_rules import (
 )
 from reconciler.layout.sizing.candidates import find_small_files
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

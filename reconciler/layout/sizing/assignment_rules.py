@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal, assert_never
 
 import numpy as np
@@ -25,6 +25,7 @@ from reconciler.layout.sizing.record_size import (
     estimate_record_size,
 )
 from reconciler.layout.sizing.tiers import MIB, FileTiers, TierChoice, TierFile, choose_tier
+from reconciler.lazy_dataclass import dataclass
 
 #: default bytes of a record (hoodie.copyonwrite.record.size.estimate)
 DEFAULT_RECORD_SIZE: Final = 1024

@@ -9,7 +9,6 @@ keys are never separated.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from reconciler.arrays import Codes, Integers
 from reconciler.layout.curves.lanes import to_plain_array
 from reconciler.layout.curves.pseudo_random import hash_text
+from reconciler.lazy_dataclass import dataclass
 
 Hashes = NDArray[np.uint64]
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
 import numpy as np
 
 from reconciler.arrays import Floats, Integers, Mask
 from reconciler.hudi.timeline.instant import COMMITS, Action
+from reconciler.lazy_dataclass import dataclass
 
 #: bytes of base file per byte of log file (hoodie.logfile.to.parquet.compression.ratio)
 LOG_RATIO: Final = 0.35

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from reconciler.layout.sizing.assignment_rules import (
     TableKind,
 )
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.lazy_dataclass import dataclass
 
 #: greatest number of equal inserts that are simulated one after the other
 _MAX_INSERTS: Final = 5_000

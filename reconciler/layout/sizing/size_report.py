@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from reconciler.arrays import Integers, Mask, sum_by_code
 from reconciler.layout.sizing.assignment_rules import MAX_OVERFILL, FileSizeLimits
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.lazy_dataclass import dataclass
 from reconciler.units import MAX_SIZE
 
 #: the ends of the histogram's bars as shares of the target; ``small`` is a further end

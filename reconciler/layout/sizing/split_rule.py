@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from reconciler.arrays import Integers
 from reconciler.layout.sizing.assignment_rules import MAX_OVERFILL
+from reconciler.lazy_dataclass import dataclass
 
 #: bytes of a footer apart from bloom filter and schema
 FOOTER_BYTES: Final = 10_000

@@ -9,9 +9,10 @@ With three files, a row is then written about as often as the cube root of that 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
+
+from reconciler.lazy_dataclass import dataclass
 
 MIB: Final = 1024 * 1024
 #: the files of a partition between which rows move

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Final
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import to_arrow, to_numpy
 from reconciler.hudi.files.view import FileView
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.answers.model import Fact
 from reconciler.planners.clean.boundary import find_cutoff
 from reconciler.planners.clean.explanations import check_after_commits

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import COMMITS, Instant
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.archive.bounds import find_bounds, find_metadata_bounds, raise_limits
 from reconciler.planners.archive.leftovers import find_leftovers
 from reconciler.planners.archive.selection import (

@@ -6,12 +6,12 @@ Source: TimelineArchiverV1 and TimelineArchiverV2 (getInstantsToArchive), Archiv
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.archive_step import ArchiveRule
 from reconciler.state.archival_facts import SIDE_ACTIONS, InstantKey
 

@@ -7,11 +7,11 @@ pending writes also limit the boundary by hours, and ``maxCommitsPerRun`` limits
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.refusals import find_timeline_zone, format_instant
 from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.model import CompletedClean, TableState

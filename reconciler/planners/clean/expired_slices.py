@@ -6,13 +6,13 @@ Source: Hudi's CleanPlanner.getFilesToCleanKeepingLatestCommits and -Versions (1
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from reconciler.arrays import Codes, Mask, find_run_ends
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.instant import COMMITS, Action
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.clean.boundary import Boundary, cap_boundary, find_last_clean
 from reconciler.planners.protection import Protection
 from reconciler.spec.model import Policy, Retention

@@ -5,13 +5,12 @@ The rules are those of Hudi 1.2.0 with the deviations that the documentation lis
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from reconciler.arrays import Mask
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.instant import WRITES
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.clean.boundary import find_boundary
 from reconciler.planners.clean.expired_slices import ExpiredSlices, find_expired_slices
 from reconciler.planners.clean.kept_files import list_kept_files

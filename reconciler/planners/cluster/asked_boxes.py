@@ -8,7 +8,6 @@ Without queries, boxes of all clustering columns that hold 1 % of the rows lie w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Self
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from reconciler.arrays import Floats, Integers
 from reconciler.layout.curves.query_boxes import BoundValue, Box, ValueRange, find_boxes
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.file_boxes import FileRanges
 from reconciler.planners.column_ranges import ColumnRanges
 from reconciler.spec.model import Query

@@ -7,7 +7,7 @@ rewrite can only put its rows in the declared order and fold its log files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from reconciler import units
 from reconciler.arrays import Integers, Mask, to_arrow
 from reconciler.hudi.files.bucket_ids import find_agreed_ids, find_bucket_ids
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.grouping import SliceGroups, concatenate_groups
 from reconciler.planners.cluster.passes import has_few_logs
 from reconciler.planners.cluster.slice_verdicts import SliceVerdicts

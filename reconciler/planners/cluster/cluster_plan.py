@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isnan
 from typing import Final
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from reconciler.errors import BusyError, UnsupportedError, did_you_mean
 from reconciler.hudi.metadata.sync_decisions import SyncEffect, decide_rewrite_sync
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.buckets import find_buckets, measure_unfolded
 from reconciler.planners.cluster.gain import list_partition_gains
 from reconciler.planners.cluster.layout_figures import PartitionFigures, predict_layout

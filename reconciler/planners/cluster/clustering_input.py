@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from reconciler.arrays import Integers, Mask
 from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.asked_boxes import AskedBoxes
 from reconciler.planners.cluster.grouping import SliceGroups, pack_next_fit
 from reconciler.planners.cluster.overlap import z_order_keys

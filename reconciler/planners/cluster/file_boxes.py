@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
 
 from reconciler.arrays import Floats, Integers, Mask
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.overlap import additive_steps
 
 #: points that stand for the rows of a partition

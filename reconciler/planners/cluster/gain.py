@@ -10,12 +10,13 @@ same values, so their files are tried too. Groups without a gain of their own st
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from reconciler.arrays import Codes, Floats, Integers, Mask
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.asked_boxes import AskedBoxes
 from reconciler.planners.cluster.clustering_input import ClusteringInput, SimulatedGains
 from reconciler.planners.cluster.grouping import SliceGroups, concatenate_groups

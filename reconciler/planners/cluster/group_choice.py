@@ -8,12 +8,12 @@ once are skipped again, and a second run finds nothing to do.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from reconciler import units
 from reconciler.arrays import Integers, Mask
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.clustering_input import ClusteringInput
 from reconciler.planners.cluster.gain import PartitionGains, find_gains
 from reconciler.planners.cluster.grouping import SliceGroups, concatenate_groups, form_groups

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from reconciler.arrays import Codes, Integers, Mask
+from reconciler.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

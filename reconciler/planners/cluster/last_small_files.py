@@ -7,13 +7,13 @@ their rows are less than a file of declared size, the smallest other file takes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from reconciler.arrays import Integers, Mask
 from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.newest_slices import CandidateSlices
 
 

@@ -7,13 +7,13 @@ from the bounds of the files.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from reconciler.arrays import Codes, Floats, Integers, sort_unique
 from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.overlap import (
     FileBoxes,
     count_measurable_files,

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.arrays import Codes, Floats, Integers, Mask, sort_unique
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.column_ranges import ColumnRanges
 from reconciler.planners.newest_slices import CandidateSlices
 

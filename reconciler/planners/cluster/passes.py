@@ -15,7 +15,6 @@ group size or query starts the count again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from reconciler import canonical_json
 from reconciler.arrays import Integers, Mask
 from reconciler.hudi.files.view import find_group_codes
 from reconciler.layout.sizing.record_size import LOG_RATIO
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.planners.newest_slices import CandidateSlices, find_candidates

@@ -7,7 +7,7 @@ Otherwise a partition must exceed a threshold, and slices clustered as declared 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from reconciler import units
 from reconciler.arrays import Integers, Mask
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.after_commits import NOTHING_TO_DO, check_after_commits
 from reconciler.planners.cluster.asked_boxes import AskedBoxes
 from reconciler.planners.cluster.buckets import BucketGroups, choose_buckets
@@ -33,11 +34,7 @@ from reconciler.planners.cluster.notes import (
     warn_of_pending_writes,
     warn_of_unmeasured,
 )
-from reconciler.planners.cluster.passes import (
-    count_passes,
-    has_few_logs,
-    is_clustered,
-)
+from reconciler.planners.cluster.passes import count_passes, has_few_logs, is_clustered
 from reconciler.planners.cluster.pending_slices import exclude_pending
 from reconciler.planners.cluster.quiet_partitions import find_busy_partitions
 from reconciler.planners.cluster.size_limits import SizeLimits

@@ -13,13 +13,13 @@ different values.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
 from typing import Final, Self
 
 import numpy as np
 
 from reconciler.arrays import Floats, Integers, sort_unique
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.asked_boxes import AskedBoxes, BoxesOnScale
 from reconciler.planners.cluster.curve_pieces import (
     CURVES,

@@ -6,7 +6,6 @@ twice ``small``, any amount of rows above ``small`` can be cut into such files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from reconciler.arrays import Integers, Mask
 from reconciler.layout.sizing.record_size import RecordSize, estimate_compacted_bytes
 from reconciler.layout.sizing.split_rule import SplitRule
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.spec.rules import find_large

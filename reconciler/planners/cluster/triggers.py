@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from reconciler import units
 from reconciler.arrays import Codes, Floats, Integers, Mask
 from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.last_small_files import LastSmallFiles, choose_last_small_files
 from reconciler.planners.cluster.overlap import (
     count_measurable_files,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from reconciler import units
 from reconciler.arrays import Mask
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.after_commits import NOTHING_TO_DO
 from reconciler.planners.cluster.planner import ClusteringDecision, decide_clustering
 from reconciler.planners.cluster.slice_verdicts import RULES, explain_no_groups

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from reconciler import units
 from reconciler.arrays import Mask
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.compact.log_figures import LogFigures
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.reasons import pluralize

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from reconciler.hudi.timeline.instant import Action
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.reasons import pluralize
 from reconciler.spec.compaction import Compaction
 from reconciler.state.model import TableState

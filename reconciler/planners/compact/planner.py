@@ -7,7 +7,7 @@ that no pending compaction or clustering holds (BaseHoodieCompactionPlanGenerato
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from reconciler import units
 from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.timeline.instant import COMMITS, Instant
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.compact.conditions import (
     Condition,
     find_drift,

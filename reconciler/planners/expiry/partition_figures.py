@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from reconciler.arrays import Codes, Integers, Mask, sum_by_code
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView
 from reconciler.hudi.timeline.instant import WRITES, Action
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.model import TableState
 
 _NONE = -1

@@ -6,7 +6,7 @@ Source: Hudi's partition TTL (RFC 65; KeepByTimeStrategy). Dates in paths are of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, tzinfo
 from types import MappingProxyType
 from typing import Final
@@ -18,6 +18,7 @@ from reconciler import units
 from reconciler.arrays import Mask
 from reconciler.hudi.files.names import decode_folders
 from reconciler.hudi.timeline.instant import parse_instant
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.expiry.partition_figures import (
     PartitionFigures,
     find_held_partitions,

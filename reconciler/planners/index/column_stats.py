@@ -11,7 +11,7 @@ PartitionStatsIndexSupport (0.15 to 1.2).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,7 @@ from reconciler.hudi.metadata.bound_encoding import (
 from reconciler.hudi.metadata.own_timeline import VERSION_8
 from reconciler.hudi.metadata.table import FILES
 from reconciler.hudi.table.properties import KNOWN_VERSIONS
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.busy_instant import find_busy_instant
 from reconciler.planners.reasons import pluralize
 

@@ -7,13 +7,13 @@ are read. The index only makes reads faster, so a problem with it is a warning, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
 from reconciler.arrays import Mask, to_arrow, to_numpy
 from reconciler.index.merge import can_widen
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.index.column_stats import ColumnStatsNeed, assess_column_stats
 from reconciler.planners.index.notes import explain_column_stats, warn_of_index
 from reconciler.planners.picture import TablePicture

@@ -7,7 +7,7 @@ column_stats, and a secondary index finds rows by the record index.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from reconciler.hudi.metadata.first_groups import BUILT
@@ -19,6 +19,7 @@ from reconciler.hudi.metadata.sync_decisions import (
 )
 from reconciler.hudi.metadata.table import FILES
 from reconciler.hudi.table.properties import parse_rebuilt_partitions
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.busy_instant import find_busy_instant
 from reconciler.plans.model import MetadataStep, Note
 from reconciler.spec.model import TableSpec

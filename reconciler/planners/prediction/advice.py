@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from reconciler import units
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.buckets import find_buckets
 from reconciler.planners.cluster.cluster_plan import plan_cluster_step
 from reconciler.planners.cluster.planner import decide_clustering

@@ -7,7 +7,7 @@ file, and the error includes that the query may read the file all the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import Floats, Integers, Mask, to_arrow, to_numpy
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.compact.log_figures import estimate_base_bytes
 from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.planners.prediction.current_reads import CurrentReads, build_slice_index

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from reconciler import units
 from reconciler.arrays import Floats, Mask
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.compact.deltacommits import count_deltacommits
 from reconciler.planners.compact.planner import plan_compaction
 from reconciler.planners.picture import TablePicture

@@ -7,13 +7,13 @@ one without statistics is always read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from reconciler.arrays import Integers, Mask, to_arrow
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.clustering_input import MaxScanDemand
 from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.planners.prediction.file_reads import FileReads, add_partition_values, find_reads

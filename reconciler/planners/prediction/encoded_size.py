@@ -8,7 +8,6 @@ with as many rows together as a new file has.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from reconciler.arrays import Floats, Integers, to_arrow
 from reconciler.file_slices.base_file.parquet import EncodedSize, measure_encoded_size
 from reconciler.layout.curves.pseudo_random import pseudo_random_bits
 from reconciler.layout.curves.row_layout import RowLayout, assign_files, compute_keys, sort_by_key
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.prediction.sampled_group import SimulatedGroup
 
 if TYPE_CHECKING:

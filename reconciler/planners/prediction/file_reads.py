@@ -7,7 +7,7 @@ as statistics too, so queries on partition columns skip whole partitions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.index.may_match import may_match
 from reconciler.index.model import ColumnStats, FileIndex, indexed_type
 from reconciler.index.predicates.parse import parse
+from reconciler.lazy_dataclass import dataclass
 
 #: the schema of a table without known columns
 _EMPTY_SCHEMA: Final = pa.schema([])

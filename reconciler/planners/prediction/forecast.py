@@ -7,10 +7,11 @@ simulated rewrite shows that it reads less (``group_benefit``).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from reconciler.layout.curves.row_layout import needed_sample_rows
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.clustering_input import MaxScanDemand, SimulatedGains
 from reconciler.planners.cluster.planner import ClusteringDecision, decide_clustering
 from reconciler.planners.newest_slices import CandidateSlices, find_candidates

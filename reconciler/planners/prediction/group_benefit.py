@@ -8,12 +8,12 @@ clustering with the same layout prevents repeated rewrites without a gain.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from reconciler.arrays import Floats, Integers, Mask
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.planners.prediction.current_reads import MIN_GAIN

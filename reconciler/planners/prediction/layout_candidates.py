@@ -6,7 +6,6 @@ Columns come from the predicates of the queries; ordering rows by other columns 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import Any, Final, Literal
 
@@ -19,6 +18,7 @@ from reconciler.index.predicate_columns import (
 from reconciler.index.predicates.parse import parse
 from reconciler.index.predicates.syntax import find_columns
 from reconciler.layout.curves.query_boxes import Box, find_boxes
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import Note
 from reconciler.spec.model import Query
 

@@ -7,12 +7,12 @@ read most are simulated; the same saving is assumed for the others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
 from reconciler.arrays import Integers
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.grouping import SliceGroups, pack_next_fit
 from reconciler.planners.prediction.layout_candidates import (
     LayoutCandidate,

@@ -7,13 +7,13 @@ statistics of their own, and every row of the base file, because a log record ma
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from reconciler.arrays import Integers, Mask
 from reconciler.index.model import UNKNOWN
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.state.sampling.model import ForecastInput
 

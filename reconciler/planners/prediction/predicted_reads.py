@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from reconciler.arrays import Floats, Integers
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.planner import ClusteringDecision
 from reconciler.planners.cluster.size_limits import find_split_rule
 from reconciler.planners.newest_slices import CandidateSlices

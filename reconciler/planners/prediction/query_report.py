@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 
 from reconciler.index.predicate_columns import find_unknown_names
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.cluster.planner import ClusteringDecision
 from reconciler.planners.cluster.slice_verdicts import RULES
 from reconciler.planners.prediction.current_reads import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.index.model import ColumnStats, FileIndex, indexed_type
 from reconciler.layout.curves.pseudo_random import pseudo_random_bits
+from reconciler.lazy_dataclass import dataclass
 
 QUARTERS: Final = 4
 

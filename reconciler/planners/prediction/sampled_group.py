@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from reconciler.arrays import Floats, Integers, Mask
 from reconciler.layout.curves.pseudo_random import count_sample_rows
 from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.newest_slices import CandidateSlices
 from reconciler.state.sampling.model import RowSample, SampleRequest
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import numpy as np
@@ -24,6 +23,7 @@ from reconciler.layout.curves.row_layout import (
 )
 from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.layout.sizing.split_rule import FOOTER_BYTES, SplitRule
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.prediction.encoded_size import SizeGrowth
 from reconciler.planners.prediction.sampled_group import SampledGroup, SimulatedGroup
 from reconciler.state.clustering_layout import ClusteringLayout as Declared

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Final
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 from reconciler.arrays import Floats, to_arrow
 from reconciler.errors import UnsupportedError
 from reconciler.layout.curves.row_layout import RowLayout
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.prediction.encoded_size import GrowthEstimator, SizeGrowth
 from reconciler.planners.prediction.file_reads import add_partition_values, find_reads
 from reconciler.planners.prediction.sample_statistics import QUARTERS, SampleStatistics

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 from reconciler.arrays import Codes, to_numpy
 from reconciler.hudi.files.view import find_group_codes
 from reconciler.hudi.timeline.instant import WRITES, Action
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.reasons import pluralize
 from reconciler.plans.model import KEEP_RULES, KeptFiles
 from reconciler.state.model import TableState

@@ -6,7 +6,6 @@ Hudi executes a pending plan as it is. Here every file is checked again against 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.hudi.files.view import FileView
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.file_columns import build_removed_files, name_columns
 from reconciler.planners.protection import Protection, find_protection
 from reconciler.planners.reader_window import ReaderWindow

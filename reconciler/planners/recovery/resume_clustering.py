@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from reconciler.arrays import to_arrow
 from reconciler.hudi.files.table_files import find_sizes
 from reconciler.hudi.timeline.plans import ClusteringPlan
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.reasons import pluralize
 from reconciler.plans.decode import empty_removed_files
 from reconciler.plans.groups import rewrites_from_json

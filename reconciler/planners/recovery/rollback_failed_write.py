@@ -9,7 +9,6 @@ ListingBasedRollbackStrategy.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, find_group_codes
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.reasons import pluralize
 from reconciler.planners.recovery.failed_files import (
     describe_rollback,

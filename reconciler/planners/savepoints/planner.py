@@ -7,13 +7,14 @@ which stays until the last of them ends. Savepoints of other tools and people ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, tzinfo
 from typing import Final
 
 import pyarrow.compute as pc
 
 from reconciler.arrays import Mask, to_arrow, to_numpy
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.savepoints.instants import (
     explain_lost,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from reconciler.arrays import Codes, Integers, Mask, to_arrow, to_numpy
 from reconciler.hudi.files.table_files import FileKind, find_rows
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.timeline.instant import WRITES
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.columns import rank_values, replace_rows
 from reconciler.plans.model import (
     FILE_KINDS,

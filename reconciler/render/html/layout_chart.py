@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import Floats, Integers, to_arrow
 from reconciler.hudi.files.table_files import find_rows
+from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.column_ranges import ColumnRanges
 from reconciler.planners.newest_slices import find_candidates
 from reconciler.plans.model import ClusterStep, TablePlan

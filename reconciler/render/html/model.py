@@ -6,9 +6,9 @@ So text keeps its size on a narrow screen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.status.model import StorageCosts
 
 #: meaning of a colour; each is said in words too

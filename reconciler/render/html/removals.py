@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans import columns
 from reconciler.plans.model import (
     REMOVAL_RULES,

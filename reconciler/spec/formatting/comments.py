@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.formatting.model import (
     Surrounded,
     TextCollection,

@@ -7,7 +7,9 @@ are built up while a text is read, and so are not frozen.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from reconciler.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import yaml
 from yaml.error import Mark
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.formatting.model import (
     TextCollection,
     TextDocument,

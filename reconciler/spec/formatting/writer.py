@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, assert_never
 
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.formatting.model import (
     TextCollection,
     TextDocument,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from reconciler.errors import UsageError
+from reconciler.lazy_dataclass import dataclass
 
 HIVE_PORT: Final = 9083
 _FROM: Final = re.compile(r"(?P<type>hive|glue)://(?P<host>[^/]*)/?(?P<glob>.*)", re.IGNORECASE)

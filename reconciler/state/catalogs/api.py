@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from reconciler.lazy_dataclass import dataclass
 
 _HUDI_PROVIDER: Final = "spark.sql.sources.provider"
 _HUDI_FORMATS: Final = ("org.apache.hudi.", "com.uber.hoodie.")

@@ -6,11 +6,11 @@ import copy
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from reconciler.errors import CatalogError, NoCatalogTableError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.catalogs.addresses import format_server, parse_servers
 from reconciler.state.catalogs.api import CatalogEntry, CatalogPartition
 

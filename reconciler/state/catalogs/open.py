@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from reconciler.errors import CatalogError, CatalogLocationError, StorageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.spec.model import CatalogTable
 from reconciler.state.catalogs.api import CatalogClient
 from reconciler.storage.locations import escape_hadoop_path, find_local_path, normalise_location

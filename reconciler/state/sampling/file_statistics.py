@@ -7,7 +7,7 @@ and then from footers, as long as there are few of these.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +22,7 @@ from reconciler.index.build import BuiltIndex, IndexRequest, files_to_batch, rea
 from reconciler.index.file_keys import find_rows
 from reconciler.index.footers import find_index_types
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.clustering_facts import ReadWarning
 from reconciler.state.clustering_facts_reader import MAX_FOOTERS
 from reconciler.state.hudi_column_stats import read_file_bounds

@@ -6,7 +6,7 @@ A planner chooses the files to sample from the statistics, so the caller passes 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -18,6 +18,7 @@ from reconciler.errors import FormatError, ReconcilerError, UnsupportedError
 from reconciler.file_slices.merge.ordering import find_type
 from reconciler.hudi.load import load_properties
 from reconciler.index.predicate_columns import find_query_columns
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.clustering_facts import ReadWarning
 from reconciler.state.current_files import find_newest_bases
 from reconciler.state.partition_values import read_partition_columns

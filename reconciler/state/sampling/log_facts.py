@@ -6,7 +6,6 @@ index readers skip slices with log files, so both are read where readers would u
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,6 +21,7 @@ from reconciler.hudi.files.names import make_file_path
 from reconciler.index.file_keys import find_rows
 from reconciler.index.footers import find_index_types
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.clustering_facts import ReadWarning
 from reconciler.state.current_files import find_committed_instants, find_newest_logs
 from reconciler.state.index_state_reader import build_file_keys, read_published_index

@@ -6,12 +6,13 @@ It is read only for tables whose spec declares queries.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reconciler.arrays import Codes, Floats, Integers, Mask
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.clustering_facts import ReadWarning
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from reconciler.file_slices.merge.schema_evolution import evolve_batch
 from reconciler.hudi.files.table_files import TableFiles
 from reconciler.index.footer_tails import FooterTails
 from reconciler.layout.curves.pseudo_random import pick_spread_rows
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.footers import parse_footer
 from reconciler.storage.api import Storage
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from reconciler.file_slices.base_file.parquet import count_row_bytes
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.merge.range_file import open_parquet, reading_parquet
 from reconciler.hudi.files.table_files import TableFiles
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.sampling.model import RowSample, SampleRequest, WholeRows
 from reconciler.state.sampling.row_groups import ChosenFile, OpenedFile, SampleReader, spread_evenly
 from reconciler.storage.api import Storage

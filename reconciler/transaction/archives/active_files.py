@@ -8,7 +8,6 @@ timeline. Source: TimelineArchiverV1 and V2 (deleteArchivedActions).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Final
 
@@ -16,6 +15,7 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.archivable_instant import ArchivableInstant
 from reconciler.hudi.timeline.instant import Instant, State
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.refusals import format_instant
 from reconciler.storage.api import Storage
 from reconciler.storage.parallel import run_parallel

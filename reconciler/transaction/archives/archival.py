@@ -8,7 +8,6 @@ TimelineArchiverV1 and V2 (archiveIfRequired).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Protocol
 
@@ -16,6 +15,7 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.archivable_instant import ArchivableInstant
 from reconciler.hudi.timeline.instant import Action, Instant
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import Storage
 from reconciler.transaction.archives.active_files import (
     InstantFiles,

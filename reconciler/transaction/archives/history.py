@@ -8,7 +8,6 @@ LSMTimelineWriter (write, updateManifest, compactAndClean).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 from reconciler.errors import FormatError
 from reconciler.hudi.load import load_archived_keys
@@ -30,6 +29,7 @@ from reconciler.hudi.timeline.history_manifest import (
     make_manifest_name,
 )
 from reconciler.hudi.timeline.instant import Action
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import Storage
 from reconciler.storage.paths import list_if_exists
 from reconciler.transaction.paths import delete_paths

@@ -8,7 +8,6 @@ plan. Source: HoodieTimelineArchiver of Hudi 0.15.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 
 from reconciler.errors import FormatError
@@ -25,6 +24,7 @@ from reconciler.hudi.timeline.archive_merge import (
 )
 from reconciler.hudi.timeline.archive_writer_v1 import encode_archive_file
 from reconciler.hudi.timeline.instant import Action
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import Storage
 from reconciler.storage.paths import join_path, list_if_exists
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import CatalogError, NoCatalogTableError
 from reconciler.hudi.table.properties import TableProperties
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.catalogs.api import CatalogClient, CatalogEntry, CatalogPartition
 from reconciler.storage.locations import escape_hadoop_path, identify_place, identify_text
 from reconciler.transaction.catalogs.partition_values import choose_value_rule, group_by_folder

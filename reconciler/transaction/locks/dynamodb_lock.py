@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from itertools import count
 from typing import Final
 
 from reconciler.errors import BusyError
 from reconciler.hudi.timeline.dynamodb_lock import LEASE_S, LockRow
 from reconciler.hudi.timeline.owner import Owner
+from reconciler.lazy_dataclass import dataclass
 from reconciler.transaction.locks.dynamodb_rows import LockRows
 from reconciler.transaction.locks.table_lock import LockHolder, WaitingLock
 from reconciler.transaction.process import Clock, Process

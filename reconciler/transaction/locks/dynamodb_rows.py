@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from reconciler.errors import LockServersError
 from reconciler.hudi.timeline.dynamodb_lock import KEY, OWNER, VERSION, LockRow
+from reconciler.lazy_dataclass import dataclass
 
 _FAILED_CONDITION: Final = "ConditionalCheckFailedException"
 _NO_TABLE: Final = "ResourceNotFoundException"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, field, replace
 from typing import Final
 
 from reconciler.errors import (
@@ -16,6 +16,7 @@ from reconciler.errors import (
 )
 from reconciler.hudi.timeline.lock_file import LOCK_FILE, is_lock_expired, lock_path
 from reconciler.hudi.timeline.owner import Owner
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import Storage
 from reconciler.storage.conditional_replace import replace_if_unchanged
 from reconciler.transaction.locks.table_lock import LockHolder, WaitingLock

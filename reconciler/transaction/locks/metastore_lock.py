@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from typing import Protocol
 
 from reconciler.errors import BusyError, CatalogError
 from reconciler.hudi.timeline.metastore_lock import MetastoreLock as FoundLock
 from reconciler.hudi.timeline.metastore_lock import make_agent
 from reconciler.hudi.timeline.owner import Owner
+from reconciler.lazy_dataclass import dataclass
 from reconciler.transaction.locks.table_lock import LockHolder, WaitingLock
 from reconciler.transaction.process import Clock, Process
 

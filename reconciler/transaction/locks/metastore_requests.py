@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from reconciler.errors import CatalogError
 from reconciler.hudi.timeline.metastore_lock import MetastoreLock, make_agent
 from reconciler.hudi.timeline.owner import Owner
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.catalogs.hive import open_metastore
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, field, replace
 from typing import Final
 
 from reconciler.errors import BusyError, ChangedError, NotFoundError, ReconcilerError
@@ -17,6 +17,7 @@ from reconciler.hudi.timeline.storage_lock import (
     StorageLockFile,
     is_audit_enabled,
 )
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import Storage
 from reconciler.transaction.locks.table_lock import LockHolder, WaitingLock
 from reconciler.transaction.process import Clock, Process, read_store_clock_ms

@@ -6,11 +6,11 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
 from reconciler.errors import BusyError, ReconcilerError
 from reconciler.hudi.timeline.owner import Owner
+from reconciler.lazy_dataclass import dataclass
 from reconciler.transaction.process import Clock, Process, is_dead
 
 _FIRST_PAUSE_S: Final = 0.1

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from itertools import count
 
 from reconciler.errors import BusyError
 from reconciler.hudi.timeline.owner import Owner
+from reconciler.lazy_dataclass import dataclass
 from reconciler.transaction.locks.table_lock import LockHolder, WaitingLock
 from reconciler.transaction.locks.zookeeper_nodes import LockNode, LockNodes
 from reconciler.transaction.process import Clock, Process

@@ -6,12 +6,12 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from reconciler.errors import LockServersError
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.zookeeper_lock import join_lock_path, make_node_prefix, sort_nodes
+from reconciler.lazy_dataclass import dataclass
 
 _CONNECT_S: Final = 15
 _ANSWER_S: Final = 15

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from reconciler.hudi.load import load_properties
@@ -22,6 +22,7 @@ from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.metadata.table import FILES, MetadataTable, open_live_metadata
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
+from reconciler.lazy_dataclass import dataclass
 from reconciler.transaction.metadata.live_partitions import (
     add_partitions,
     drop_metadata_table,

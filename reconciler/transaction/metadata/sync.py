@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from reconciler.hudi.metadata.table import (
 )
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.model import Note
 from reconciler.storage.api import Storage
 from reconciler.transaction.instants import parse_instant_ms

@@ -10,7 +10,7 @@ no program can find the loss.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +25,7 @@ from reconciler.hudi.files.view import find_group_codes
 from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.timeline.commit import TEXT, CommitProjection
 from reconciler.hudi.timeline.instant import COMMITS
+from reconciler.lazy_dataclass import dataclass
 from reconciler.plans.groups import group_of_slices
 from reconciler.state.log_sizes import read_log_sizes
 from reconciler.storage.parallel import run_parallel

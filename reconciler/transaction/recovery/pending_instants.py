@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from reconciler.errors import ReconcilerError, UnsupportedError
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.metadata.earlier_attempt import find_earlier_attempt
 from reconciler.hudi.metadata.table import open_live_metadata
 from reconciler.hudi.timeline.instant import Action
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.api import Storage
 from reconciler.transaction.metadata.live_partitions import drop_metadata_partitions
 from reconciler.transaction.recovery.marked_files import (

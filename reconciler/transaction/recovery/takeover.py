@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from reconciler.errors import BusyError
@@ -10,6 +9,7 @@ from reconciler.hudi.load import load_heartbeat_owner
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.owner import Owner
+from reconciler.lazy_dataclass import dataclass
 from reconciler.state.model import (
     PendingClean,
     PendingClustering,

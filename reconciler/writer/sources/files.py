@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from reconciler.errors import UsageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.locations import names_account
 from reconciler.storage.redaction import redact_urls
 from reconciler.writer.sources.formats import SourceFormat, detect_format, list_sources

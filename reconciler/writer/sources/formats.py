@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from reconciler.errors import StorageError, UsageError
+from reconciler.lazy_dataclass import dataclass
 from reconciler.storage.redaction import redact_urls
 from reconciler.writer.sources.stores import HIDDEN, FoundFiles, SourcePlace, open_place
 

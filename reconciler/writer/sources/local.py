@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 
 from reconciler.errors import FormatError, StorageError
 from reconciler.file_slices.merge.avro_schema import to_arrow_schema
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.spark_types import to_spark_schema
 from reconciler.storage.redaction import redact_urls
 from reconciler.writer.sources.avro import check_avro_columns, read_avro_batches, read_avro_schema

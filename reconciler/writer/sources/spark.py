@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from reconciler.errors import FormatError
 from reconciler.file_slices.merge.avro_schema import to_arrow_schema
+from reconciler.lazy_dataclass import dataclass
 from reconciler.reader.spark_types import to_spark_schema
 from reconciler.spark.failures import explain_error
 from reconciler.spark.workers import READING_PACKAGES, set_up_workers

@@ -6,8 +6,9 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
+
+from reconciler.lazy_dataclass import dataclass
 
 Options = Mapping[str, Any]
 #: prefixes of hidden names, which Spark skips too
