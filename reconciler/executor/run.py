@@ -16,6 +16,7 @@ from typing import Any, Final, assert_never
 from reconciler.errors import ReconcilerError, choose_worst_code
 from reconciler.executor.audit import Journal
 from reconciler.executor.catalog_sync import check_catalog_location, sync_catalog
+from reconciler.executor.earlier_applies import adopt_replacements
 from reconciler.executor.fresh_plan import FreshPlan, check_identity, effective_plan
 from reconciler.executor.gate import (
     AdmittedPlan,
@@ -314,7 +315,7 @@ def _steps(  # noqa: PLR0915 (a case for each kind of step)
                     fresh, session = None, _reload_properties(session)
             case CleanStep() | OrphansStep() | ArchiveStep():
                 with _leave_refused(done):
-                    yield run_removal(session, step, fresh)
+                    yield run_removal(session, step, adopt_replacements(session, first, fresh))
                 fresh = None
             case _:
                 assert_never(step)

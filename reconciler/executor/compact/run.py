@@ -27,13 +27,13 @@ from reconciler.executor.compact.execution import (
 from reconciler.executor.compact.publish import abandon_compaction
 from reconciler.executor.compact.request import list_operations, make_plan
 from reconciler.executor.compact.work import CompactionWork, measure_inputs
+from reconciler.executor.earlier_applies import find_earlier_commits
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.outcomes import ClusterOutcome
 from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.timeline.active import Timeline
-from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.instant import COMMITS, Action, State
 from reconciler.lazy_dataclass import dataclass
 from reconciler.planners.compact.planner import find_unsafe_write
@@ -44,7 +44,6 @@ from reconciler.plans.model import Note
 from reconciler.plans.rewrites import Rewrites
 from reconciler.rewrite.facts import TableFacts, read_table_facts
 from reconciler.spec.model import FileSizes
-from reconciler.state.extra_metadata import PLAN_DIGEST
 from reconciler.transaction.conflicts import Footprint, GroupClaim, find_conflicts
 from reconciler.transaction.footprints import collect_completed_writes, read_footprints
 from reconciler.transaction.recovery.damaged_files import find_damaged_files
@@ -167,7 +166,7 @@ def _decide(session: ApplySession, step: CompactStep, fresh: FreshPlan) -> _Deci
 
 def _find_compacted(session: ApplySession, reviewed: Rewrites, fresh: FreshPlan) -> Integers:
     """Return the reviewed slices that an earlier apply of this very plan has compacted."""
-    done = _find_earlier_compactions(session, fresh)
+    done = find_earlier_commits(session, fresh.state.timeline, Action.COMMIT)
     if not done:
         return np.zeros(0, np.int64)
     slices = find_candidates(fresh.state)
@@ -176,18 +175,6 @@ def _find_compacted(session: ApplySession, reviewed: Rewrites, fresh: FreshPlan)
     is_done = np.array([instant in done for instant in files.instants], np.bool_)
     base = np.where(rows >= 0, slices.base_row[rows], -1)
     return np.flatnonzero(np.where(base >= 0, is_done[files.instant[base]], False))
-
-
-def _find_earlier_compactions(session: ApplySession, fresh: FreshPlan) -> frozenset[str]:
-    """Return the completed compactions of this very plan, all of them since it was made."""
-    observed = session.plan.observed
-    since = (observed.last_completed if observed else None) or ""
-    found = []
-    for file in fresh.state.timeline.completed_files({Action.COMMIT}, since):
-        data, path = session.read_instant(file)
-        if CommitMetadata.parse(data, path).extra.get(PLAN_DIGEST) == session.digest:
-            found.append(file.instant.requested)
-    return frozenset(found)
 
 
 def _leave_beside_writes(decision: _Decision, timeline: Timeline) -> GroupSelection:
