@@ -13,6 +13,7 @@ from reconciler.planners import compose
 from reconciler.plans.model import Note
 from tests.crash.clustering_drill import PlannedDrill, list_leftovers, make_drill_of
 from tests.crash.drill import Killed, list_data_files
+from tests.crash.finish_drill import FinishDrill, age_all
 from tests.crash.write_drill import die_at
 from tests.selection import take_turn
 from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
@@ -32,8 +33,27 @@ spec:
 """
 
 
+#: the spec of somebody who only finishes what others have planned
+FINISHING = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: t}}
+spec:
+  path: {path}
+  retention: {{commits: 3}}
+  concurrency:
+    lock: {{provider: filesystem}}
+    staleAfter: 1h
+    pending: {{clustering: finish}}
+"""
+
+
 class Both(PlannedDrill):
     SPEC_TEXT = SPEC
+
+
+class Finishing(FinishDrill):
+    SPEC_TEXT = FINISHING
 
 
 @pytest.mark.parametrize("retention", ["commits: 3", "fileVersions: 1"])
@@ -136,3 +156,33 @@ def test_another_plan_keeps_the_files_that_the_clustering_replaced(tmp_path):
     result = it.apply(other)
     assert 4 == result.exit_code
     assert files == list_data_files(it.table)
+
+
+def leave_clustering(folder, monkeypatch):
+    """Let another writer leave a clustering that it has requested a month ago."""
+    it = make_drill_of(Both, TABLE, folder, retention="commits: 3")
+    plan = it.plan()
+    with monkeypatch.context() as patch:
+        patch.setattr(session.ApplySession, "make_extra", lambda _session: {})
+        with pytest.raises(Killed):
+            it.apply(plan, around=die_at("inflight"))
+    for path in (it.table / ".hoodie").rglob("*heartbeat*/*"):
+        path.unlink()
+    age_all(it)
+    return Finishing(it.folder, {})
+
+
+def test_the_clean_is_done_after_a_kill_where_another_writer_has_planned_the_clustering(
+    tmp_path, monkeypatch
+):
+    it = leave_clustering(tmp_path / "t", monkeypatch)
+    rows, plan = it.rows(), it.plan()
+    resume, clean = plan.tables[0].steps
+    planned = clean.files.name.to_pylist()
+    stop_before_clean(it, plan)
+
+    result = it.apply(plan)
+    assert ("resume", "foreign", "clean") == (resume.kind, resume.writer, clean.kind)
+    assert (0, len(planned)) == (result.exit_code, result.tables[0].outcomes[-1].removed)
+    assert [] == [name for name in planned if list(it.table.rglob(name))]
+    assert rows == it.rows()

@@ -126,26 +126,6 @@ def test_a_clustering_is_finished_as_its_writer_planned_it(tmp_path, name, is_be
     assert (0, "nothing") == (again.exit_code, again.tables[0].outcomes[0].how)
 
 
-@pytest.mark.parametrize("name", [V6, long(V9)])
-def test_a_clean_that_was_reviewed_with_it_is_done_after_a_kill(tmp_path, name):
-    it, instant, _ = make(
-        name, tmp_path / "t", is_begun=False, more="  retention: {fileVersions: 1}\n"
-    )
-    rows, plan = it.rows(), it.plan()
-    resume, clean = plan.tables[0].steps
-    with pytest.raises(Killed):
-        it.apply(plan, around=die_at(r"\d+\.clean\.requested"))
-    finished = list_written(it, instant)
-
-    result = it.apply(plan)
-
-    (done,) = (one for one in result.tables[0].outcomes if one.kind == "clean")
-    assert ("resume", instant) == (resume.kind, resume.instant)
-    assert (0, len(clean.files)) == (result.exit_code, done.removed)
-    assert finished == list_written(it, instant) != set()
-    assert rows == it.rows()
-
-
 def replace_files(step):
     """Return a step whose files are those of the attempt."""
     return replace(step, files=step.attempt)
