@@ -7,8 +7,7 @@ from reconciler.executor.session import ApplySession
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.instant import Action
-from reconciler.plans.model import ClusterStep, ResumeStep
-from reconciler.plans.partition_deletion import DeletePartitionStep
+from reconciler.plans.model import ResumeStep
 from reconciler.state.extra_metadata import PLAN_DIGEST
 
 
@@ -17,7 +16,7 @@ def find_earlier_commits(
 ) -> frozenset[str]:
     """Return the completed instants of an action that applies of this very plan have made.
 
-    Only commits that are newer than the plan are read. Raises FormatError for one that is damaged.
+    Reads commits from the last one on that the plan knows; raises FormatError for a damaged one.
     """
     observed = session.plan.observed
     since = (observed.last_completed if observed else None) or ""
@@ -32,25 +31,25 @@ def find_earlier_commits(
 def adopt_replacements(
     session: ApplySession, first: FreshPlan, fresh: FreshPlan | None
 ) -> FreshPlan | None:
-    """Let removals go on as if this run had replaced what earlier applies of the plan replaced.
+    """Add what earlier applies of the plan have replaced to ``session.replacements``.
 
-    ``first``: the plan that was made when this run began. Returns ``fresh``, or None if it was made
-    without these replacements. Raises FormatError for a commit that is damaged.
+    Without that, a removal would leave files that were reviewed for it until the replaced file
+    groups expire. ``first``: the plan that was made when this run began. Returns ``fresh``, or None
+    if it has to be made again. Raises FormatError for a damaged commit.
     """
-    earlier = _find_replacements(session, first.state.timeline) - session.clustered
-    session.clustered.update(earlier)
+    earlier = _find_replacements(session, first.state.timeline) - session.replacements
+    session.replacements.update(earlier)
     return None if earlier else fresh
 
 
 def _find_replacements(session: ApplySession, timeline: Timeline) -> frozenset[str]:
     """Return the completed clusterings and deletions of partitions that belong to the plan.
 
-    Earlier applies have made them, or they are clusterings of other writers that it was to finish.
+    Applies of the plan have made them; or they are clusterings of other writers that the plan
+    finishes, whoever has completed them.
     """
     steps = session.plan.steps
-    named = {step.instant for step in steps if isinstance(step, ResumeStep)}
+    named = frozenset(step.instant for step in steps if isinstance(step, ResumeStep))
     completed = timeline.completed_files({Action.REPLACECOMMIT})
-    found = named.intersection(file.instant.requested for file in completed)
-    if any(isinstance(step, ClusterStep | DeletePartitionStep) for step in steps):
-        found |= find_earlier_commits(session, timeline, Action.REPLACECOMMIT)
-    return frozenset(found)
+    finished = named.intersection(file.instant.requested for file in completed)
+    return finished | find_earlier_commits(session, timeline, Action.REPLACECOMMIT)

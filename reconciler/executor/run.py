@@ -382,7 +382,7 @@ def _remember_replaced(session: ApplySession, outcome: StepOutcome) -> StepOutco
     has_rewritten = outcome.rewritten is not None and outcome.kind != "compact"
     replaces = has_rewritten or outcome.deletion is not None
     if outcome.how == "completed" and replaces and outcome.instant is not None:
-        session.clustered.add(outcome.instant)
+        session.replacements.add(outcome.instant)
     return outcome
 
 

@@ -106,15 +106,15 @@ class ApplyContext:
 class ApplySession(TableSession):
     """One apply's work on one table. ``plan`` is the reviewed one, ``digest`` the whole plan's.
 
-    ``clustered``: the clusterings and deletions of partitions that this run has completed, which it
-    adds to.
+    ``replacements``: the completed clusterings and deletions of partitions of this plan, of this
+    run and of earlier ones; the run adds to them.
     """
 
     context: ApplyContext
     plan: TablePlan
     digest: str
     spec: TableSpec
-    clustered: set[str] = field(default_factory=set)
+    replacements: set[str] = field(default_factory=set)
 
     @property
     def declared_lock(self) -> Lock | None:
@@ -138,7 +138,7 @@ class ApplySession(TableSession):
             self.spec,
             self.context,
             self.plan.steps,
-            self.clustered,
+            self.replacements,
             verifies=any(isinstance(step, MetadataStep) for step in self.plan.steps),
         )
 
@@ -211,16 +211,16 @@ def make_fresh_plan(
     spec: TableSpec,
     context: ApplyContext,
     reviewed: Sequence[Step],
-    clustered: Collection[str] = (),
+    replacements: Collection[str] = (),
     *,
     verifies: bool = True,
 ) -> FreshPlan:
     """Observe a table and plan it again; raises RefusedError or BusyError for what stops an apply.
 
-    ``reviewed``: the steps that are to run. ``clustered``: clusterings and deletions of partitions
-    that this run has completed. The file groups that those replaced are planned as if they were
-    not replaced. Their old file slices were reviewed together with that step, and expire as they
-    did then; otherwise a clean would leave them until the replaced groups expire. Nothing else is
+    ``reviewed``: the steps that are to run. ``replacements``: completed clusterings and deletions
+    of partitions of the plan. The file groups that those replaced are planned as if they were not
+    replaced. Their old file slices were reviewed together with that step, and expire as they did
+    then; otherwise a clean would leave them until the replaced groups expire. Nothing else is
     replaced then.
     ``verifies``: plan repairs of the metadata table too, which may read every footer.
     """
@@ -232,13 +232,13 @@ def make_fresh_plan(
 
         state = add_metadata_verification(storage, spec, state)
     planned_state, planned_spec = state, spec
-    if spec.queries and not clustered:
+    if spec.queries and not replacements:
         from reconciler.planners.prediction.forecast import choose_samples  # noqa: PLC0415
         from reconciler.state.sampling.forecast_input import add_forecast_input  # noqa: PLC0415
 
         planned_state = add_forecast_input(storage, spec, state, choose_samples, only_max_scan=True)
-    if clustered:
-        left = {group: time for group, time in state.replaced.items() if time not in clustered}
+    if replacements:
+        left = {group: time for group, time in state.replaced.items() if time not in replacements}
         planned_state = replace(state, replaced=left)
         planned_spec = replace(spec, clustering=None, files=None, partition_retention=None)
     plan = plan_table(planned_spec, planned_state, now, keeps_savepoints=True)
