@@ -58,9 +58,9 @@ def _encode_strings(values: Sequence[str]) -> Any:
     text = "".join(values)
     data = text.encode()
     is_ascii = len(data) == len(text)
-    lengths = list(map(len, values)) if is_ascii else [len(v.encode()) for v in values]
+    lengths = map(len, values if is_ascii else map(str.encode, values))
     ends = np.zeros(len(values) + 1, np.int32)
-    np.cumsum(lengths, out=ends[1:])
+    np.cumsum(np.fromiter(lengths, np.int32, len(values)), out=ends[1:])
     return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(data))
 
 

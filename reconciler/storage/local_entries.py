@@ -5,17 +5,21 @@ from __future__ import annotations
 
 import os
 import stat as modes
+from collections.abc import Iterable
 from typing import Final
 
 from reconciler.errors import StorageError
 from reconciler.storage.api import StorageEntry
 from reconciler.storage.paths import is_hidden, join_path
+from reconciler.storage.statx import read_sizes
 
 _FORMAT: Final = 0o170000
 _REGULAR: Final = 0o100000
 _FOLDER: Final = 0o040000
 #: a suffix that no hidden file has
 _PLAIN: Final = ".parquet"
+#: from so many entries on, asking for all sizes at once is quicker
+_MANY: Final = 16
 
 
 def stat_files(handle: int, full: str) -> tuple[list[str], list[int], list[str]]:
@@ -24,16 +28,26 @@ def stat_files(handle: int, full: str) -> tuple[list[str], list[int], list[str]]
     Sorted names are looked up faster by the system, as most file systems keep files that were
     created together near each other.
     """
+    listed = sorted(os.listdir(handle))
+    shown = [name for name in listed if name.endswith(_PLAIN) or not is_hidden(name)]
+    below = _list_hidden_folders(handle) if len(shown) < len(listed) else []
+    sizes = read_sizes(handle, shown) if len(shown) >= _MANY else None
+    if sizes is not None:
+        return shown, sizes, below
+    names, sizes, folders = _stat_each(handle, full, shown)
+    return names, sizes, folders + below
+
+
+def _stat_each(
+    handle: int, full: str, shown: Iterable[str]
+) -> tuple[list[str], list[int], list[str]]:
+    """Look at one entry after the other, and tell files from folders."""
     names: list[str] = []
     sizes: list[int] = []
     below: list[str] = []
-    look_up, has_hidden = os.stat, False
-    for name in sorted(os.listdir(handle)):  # runs for every file of a table: keep it minimal
-        if not name.endswith(_PLAIN) and is_hidden(name):
-            has_hidden = True
-            continue
+    for name in shown:
         try:
-            status = look_up(name, dir_fd=handle, follow_symlinks=False)
+            status = os.stat(name, dir_fd=handle, follow_symlinks=False)
         except FileNotFoundError:
             continue  # removed during the walk
         kind = status.st_mode & _FORMAT
@@ -44,8 +58,6 @@ def stat_files(handle: int, full: str) -> tuple[list[str], list[int], list[str]]
             below.append(name)
         else:
             raise not_a_file_error(join_path(full, name), status.st_mode)
-    if has_hidden:
-        below += _list_hidden_folders(handle)
     return names, sizes, below
 
 

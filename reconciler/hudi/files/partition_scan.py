@@ -5,8 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field
-from itertools import islice
-from operator import lt
 from typing import Any, Protocol
 
 import numpy as np
@@ -124,7 +122,7 @@ class PartitionScan:
 def _select_data_files(folder: ListedFolder) -> tuple[list[str], list[int], bool]:
     """Return sorted names and sizes without metafiles, and whether there is a metafile."""
     names, sizes = folder.names, folder.sizes
-    if not all(map(lt, names, islice(names, 1, None))):
+    if names != sorted(names):  # quicker than comparing neighbours
         order = sorted(range(len(names)), key=names.__getitem__)
         names = [names[index] for index in order]
         sizes = [sizes[index] for index in order]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -169,8 +169,8 @@ def _convert_batch(batch: Sequence[_Folder]) -> tuple[list[int], Any, Integers]:
     (_path, first_names, first_sizes), *_rest = batch
     if isinstance(first_names, pa.Array):
         return [len(first_names)], first_names, np.asarray(first_sizes, np.int64)
-    names = [name for _path, in_folder, _sizes in batch for name in in_folder]
-    sizes = [size for _path, _names, in_bytes in batch for size in in_bytes]
+    names = list(chain.from_iterable(in_folder for _path, in_folder, _sizes in batch))
+    sizes = list(chain.from_iterable(in_bytes for _path, _names, in_bytes in batch))
     counts = [len(in_folder) for _path, in_folder, _sizes in batch]
     try:
         column = to_arrow(names)
@@ -182,7 +182,7 @@ def _convert_batch(batch: Sequence[_Folder]) -> tuple[list[int], Any, Integers]:
         return _convert_batch(
             [(path, [n for n, _ in pairs], [s for _, s in pairs]) for path, pairs in known]
         )
-    return counts, column, np.array(sizes, np.int64)
+    return counts, column, np.fromiter(sizes, np.int64, len(sizes))
 
 
 def build_files_from_columns(
