@@ -190,7 +190,7 @@ def _removal_lines(step: Removal, terminal: Terminal, *, full: bool) -> Iterator
 def _format_amount(files: RemovedFiles | OrphanFiles) -> str:
     if not len(files):
         return "no files"
-    partitions = len(plan_summary.removed_by_partition(files))
+    partitions = plan_summary.count_partitions(files)
     size = words.format_size(int(files.bytes.sum()))
     where = words.format_count(partitions, "partition")
     is_flat = partitions == 1 and files.partition[0].as_py() == ""

@@ -187,6 +187,12 @@ def removed_by_partition(files: RemovedFiles | OrphanFiles) -> list[PartitionRem
     )
 
 
+def count_partitions(files: RemovedFiles | OrphanFiles) -> int:
+    """Return from how many partitions files go."""
+    _paths, row = columns.rank_values(files.partition)
+    return int(np.count_nonzero(np.bincount(row)))
+
+
 def removal_reasons(files: RemovedFiles) -> list[RuleReasons]:
     """Return the rules by which a step removes files, with their reasons."""
     return _count_reasons(REMOVAL_RULES, files.rule, files.because)
