@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -48,9 +48,11 @@ _COLUMNS: Final = {
 _TEXTS: Final = ("name", "group_id")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Record:
-    """What is remembered of a folder. ``partition``: its code among the partitions, -1 for none."""
+class _Record(NamedTuple):
+    """What is remembered of a folder; a tuple, because there are many and they are quick to make.
+
+    ``partition``: its code among the partitions, -1 for none.
+    """
 
     state: FolderState
     below: Sequence[str]
@@ -176,16 +178,7 @@ class ListingMemory:
         )
         if not is_usable:
             return None
-        records = {
-            path: _Record(
-                state=tuple(state),
-                below=below,
-                is_marked=is_marked,
-                partition=partition,
-                has_strays=has_strays,
-            )
-            for path, state, below, is_marked, partition, has_strays in data["folders"]
-        }
+        records = {path: _Record(tuple(state), *others) for path, state, *others in data["folders"]}
         return _Remembered(records=records, files=_decode_files(data, document.buffers))
 
     def _save(self, scan: PartitionScan, files: TableFiles) -> None:
