@@ -1,6 +1,6 @@
 """Python's ``dataclass``, whose methods are compiled when they are first called.
 
-Python writes the text of six methods for every dataclass and compiles it while the module is
+Python writes the text of up to six methods for every dataclass and compiles it while the module is
 imported. That is a fifth of what a short command takes, most of it for classes that the command
 never creates. Here a class starts with stand-ins. The first call of one has Python's ``dataclass``
 make the method for a class of the same fields, and puts it in the place of the stand-in.
@@ -24,8 +24,8 @@ else:
 
         ``options`` are ``frozen``, ``slots``, ``kw_only``, ``eq`` and ``order``, as of Python's
         ``dataclass``; there are no others, and no ``InitVar``. Fields are declared with Python's
-        ``field``. Raises TypeError where Python does: for a class that is frozen below one that is
-        not, or has its own ``__setattr__``.
+        ``field``. Raises TypeError as Python does if a frozen class has its own ``__setattr__``,
+        and if of two dataclasses, one below the other, only one is frozen.
         """
         if cls is None:
             return lambda decorated: dataclass(decorated, **options)
@@ -116,7 +116,7 @@ class _LazyMethods:
     def install(self, name: str) -> Callable[..., Any]:
         """Return a compiled method; it replaces the stand-in, but nothing that others put there."""
         if name not in self.compiled:
-            self.compiled[name] = self.compile(name)
+            self.compiled.setdefault(name, self.compile(name))  # another thread may be quicker
         if vars(self.cls).get(name) is self.stand_ins[name]:
             setattr(self.cls, name, self.compiled[name])
         return self.compiled[name]

@@ -14,9 +14,9 @@ from reconciler.state.extra_metadata import PLAN_DIGEST
 def find_earlier_commits(
     session: ApplySession, timeline: Timeline, action: Action
 ) -> frozenset[str]:
-    """Return the completed instants of an action that applies of this very plan have made.
+    """Return the completed instants of an action that earlier applies of this plan have made.
 
-    Reads commits from the last one on that the plan knows; raises FormatError for a damaged one.
+    Reads the commits from the last one that the plan knows; raises FormatError for a damaged one.
     """
     observed = session.plan.observed
     since = (observed.last_completed if observed else None) or ""
@@ -45,7 +45,7 @@ def adopt_replacements(
 def _find_replacements(session: ApplySession, timeline: Timeline) -> frozenset[str]:
     """Return the completed clusterings and deletions of partitions that belong to the plan.
 
-    Applies of the plan have made them; or they are clusterings of other writers that the plan
+    Earlier applies of the plan have made them; or they are clusterings of other writers that the plan
     finishes, whoever has completed them.
     """
     steps = session.plan.steps

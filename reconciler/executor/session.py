@@ -106,8 +106,9 @@ class ApplyContext:
 class ApplySession(TableSession):
     """One apply's work on one table. ``plan`` is the reviewed one, ``digest`` the whole plan's.
 
-    ``replacements``: the completed clusterings and deletions of partitions of this plan, of this
-    run and of earlier ones; the run adds to them.
+    ``replacements``: completed clusterings and deletions of partitions that belong to the plan.
+    They were made by this run, which adds to them, by an earlier apply of the plan, or by another
+    writer whose clustering the plan finishes.
     """
 
     context: ApplyContext

@@ -188,7 +188,7 @@ def removed_by_partition(files: RemovedFiles | OrphanFiles) -> list[PartitionRem
 
 
 def count_partitions(files: RemovedFiles | OrphanFiles) -> int:
-    """Return from how many partitions files go."""
+    """Return how many partitions lose files."""
     _paths, row = columns.rank_values(files.partition)
     return int(np.count_nonzero(np.bincount(row)))
 

@@ -49,9 +49,10 @@ _TEXTS: Final = ("name", "group_id")
 
 
 class _Record(NamedTuple):
-    """What is remembered of a folder; a tuple, because there are many and they are quick to make.
+    """What is remembered of a folder, in the order of the document after the folder's path.
 
-    ``partition``: its code among the partitions, -1 for none.
+    A tuple, because there may be ten thousand, and a tuple is quick to make. ``partition``: the
+    folder's code among the partitions, -1 for none.
     """
 
     state: FolderState

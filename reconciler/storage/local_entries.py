@@ -1,24 +1,23 @@
 """Entries of folders on a local disk, as the system describes them."""
-# os functions are used directly, because their order matters here:
 
 from __future__ import annotations
 
 import os
 import stat as modes
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from reconciler.errors import StorageError
 from reconciler.storage.api import StorageEntry
 from reconciler.storage.paths import is_hidden, join_path
-from reconciler.storage.statx import read_sizes
+from reconciler.storage.statx import read_modes_and_sizes
 
 _FORMAT: Final = 0o170000
 _REGULAR: Final = 0o100000
 _FOLDER: Final = 0o040000
 #: a suffix that no hidden file has
 _PLAIN: Final = ".parquet"
-#: from so many entries on, asking for all sizes at once is quicker
+#: from so many entries on, asking for all at once is quicker
 _MANY: Final = 16
 
 
@@ -30,35 +29,46 @@ def stat_files(handle: int, full: str) -> tuple[list[str], list[int], list[str]]
     """
     listed = sorted(os.listdir(handle))
     shown = [name for name in listed if name.endswith(_PLAIN) or not is_hidden(name)]
-    below = _list_hidden_folders(handle) if len(shown) < len(listed) else []
-    sizes = read_sizes(handle, shown) if len(shown) >= _MANY else None
-    if sizes is not None:
-        return shown, sizes, below
-    names, sizes, folders = _stat_each(handle, full, shown)
-    return names, sizes, folders + below
-
-
-def _stat_each(
-    handle: int, full: str, shown: Iterable[str]
-) -> tuple[list[str], list[int], list[str]]:
-    """Look at one entry after the other, and tell files from folders."""
-    names: list[str] = []
-    sizes: list[int] = []
+    known = read_modes_and_sizes(handle, shown) if len(shown) >= _MANY else None
+    names, found, sizes = (shown, *known) if known else _stat_each(handle, shown)
     below: list[str] = []
-    for name in shown:
+    if found and (found.count(found[0]) < len(found) or found[0] & _FORMAT != _REGULAR):
+        names, sizes, below = _sort_out(full, names, found, sizes)
+    if len(shown) < len(listed):
+        below += _list_hidden_folders(handle)
+    return names, sizes, below
+
+
+def _stat_each(handle: int, names: Sequence[str]) -> tuple[list[str], list[int], list[int]]:
+    """Return the names that are still there, and their modes and sizes."""
+    there: list[str] = []
+    found: list[int] = []
+    sizes: list[int] = []
+    for name in names:  # runs for every file of small partitions: keep it minimal
         try:
             status = os.stat(name, dir_fd=handle, follow_symlinks=False)
         except FileNotFoundError:
             continue  # removed during the walk
-        kind = status.st_mode & _FORMAT
-        if kind == _REGULAR:
-            names.append(name)
-            sizes.append(status.st_size)
-        elif kind == _FOLDER:
+        there.append(name)
+        found.append(status.st_mode)
+        sizes.append(status.st_size)
+    return there, found, sizes
+
+
+def _sort_out(
+    full: str, names: Sequence[str], found: Sequence[int], sizes: Sequence[int]
+) -> tuple[list[str], list[int], list[str]]:
+    """Return names and sizes of files, and names of folders; StorageError for anything else."""
+    files: list[tuple[str, int]] = []
+    below: list[str] = []
+    for name, mode, size in zip(names, found, sizes, strict=True):
+        if (kind := mode & _FORMAT) not in (_REGULAR, _FOLDER):
+            raise not_a_file_error(join_path(full, name), mode)
+        if kind == _FOLDER:
             below.append(name)
         else:
-            raise not_a_file_error(join_path(full, name), status.st_mode)
-    return names, sizes, below
+            files.append((name, size))
+    return [name for name, _ in files], [size for _, size in files], below
 
 
 def _list_hidden_folders(handle: int) -> list[str]:

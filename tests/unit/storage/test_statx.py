@@ -1,6 +1,9 @@
 """Sizes of many files at once are those that the system tells of each."""
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -27,10 +30,15 @@ def fill(folder, names, start=0):
     return {name: start + number for number, name in enumerate(names)}
 
 
+def read_sizes(folder, names):
+    found = read(folder, names)
+    return None if found is None else found[1]
+
+
 def read(folder, names):
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        return statx.read_sizes(handle, names)
+        return statx.read_modes_and_sizes(handle, names)
     finally:
         os.close(handle)
 
@@ -40,20 +48,20 @@ def test_sizes_are_those_of_the_files_in_the_order_of_their_names(tmp_path, coun
     sizes = fill(tmp_path, [f"{number}.parquet" for number in range(count)])
     names = sorted(sizes)
 
-    assert [sizes[name] for name in names] == read(tmp_path, names)
+    assert [sizes[name] for name in names] == read_sizes(tmp_path, names)
 
 
 def test_names_may_have_any_letters(tmp_path):
     sizes = fill(tmp_path, NAMES)
 
-    assert list(sizes.values()) == read(tmp_path, list(sizes))
+    assert list(sizes.values()) == read_sizes(tmp_path, list(sizes))
 
 
 def test_a_large_file_has_its_size(tmp_path):
     with (tmp_path / "a").open("wb") as file:
         file.truncate(5_000_000_001)
 
-    assert [5_000_000_001] == read(tmp_path, ["a"])
+    assert [5_000_000_001] == read_sizes(tmp_path, ["a"])
 
 
 def make_folder(path):
@@ -68,32 +76,75 @@ def make_pipe(path):
     os.mkfifo(path)
 
 
-def make_nothing(path):
-    assert not path.exists()
-
-
-@pytest.mark.parametrize("make", [make_folder, make_link, make_pipe, make_nothing])
+@pytest.mark.parametrize("make", [make_folder, make_link, make_pipe])
 @pytest.mark.parametrize("before", [0, 5, 600])
-def test_one_that_is_no_file_is_left_to_a_look_at_each(tmp_path, make, before):
+def test_modes_are_those_of_the_entries_and_not_of_what_links_point_to(tmp_path, make, before):
     names = [*fill(tmp_path, [f"{number}" for number in range(before)]), "a.parquet", "odd"]
     fill(tmp_path, ["a.parquet"])
     make(tmp_path / "odd")
 
-    assert read(tmp_path, names) is None
+    modes, sizes = read(tmp_path, names)
+    told = [os.lstat(tmp_path / name) for name in names]
+    assert ([one.st_mode for one in told], [one.st_size for one in told]) == (modes, sizes)
 
 
-def test_a_name_that_is_no_utf_8_is_left_to_a_look_at_each(tmp_path):
+@pytest.mark.parametrize("before", [0, 5, 600])
+def test_a_file_that_is_gone_lets_all_be_asked_for_one_by_one(tmp_path, before):
+    sizes = fill(tmp_path, [f"{number}" for number in range(before)])
+
+    assert read(tmp_path, [*sizes, "gone"]) is None
+
+
+def test_a_name_that_is_no_utf_8_lets_all_be_asked_for_one_by_one(tmp_path):
     name = os.fsdecode(b"\xff.parquet")
     fill(tmp_path, [name])
 
     assert read(tmp_path, [name]) is None
 
 
-def test_a_system_without_the_function_is_asked_for_each(tmp_path, monkeypatch):
-    fill(tmp_path, ["a"])
-    monkeypatch.setattr(statx, "_STATX", None)
+def test_names_of_a_system_with_another_encoding_are_not_taken_for_utf_8(monkeypatch):
+    monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "iso8859-1")
 
-    assert read(tmp_path, ["a"]) is None
+    assert statx._find_statx() is None
+
+
+LIST_WITHOUT_CTYPES = """
+import sys
+sys.modules["_ctypes"] = None
+from reconciler.storage.local import LocalStorage
+[folder] = LocalStorage(sys.argv[1]).walk(lambda _path: True)
+print(sum(folder.sizes))
+"""
+
+
+def test_a_python_without_ctypes_asks_one_by_one(tmp_path):
+    sizes = fill(tmp_path / "t", [f"{number}.parquet" for number in range(40)])
+    command = [sys.executable, "-c", LIST_WITHOUT_CTYPES, str(tmp_path / "t")]
+    done = subprocess.run(command, capture_output=True, check=False, text=True)
+
+    assert (f"{sum(sizes.values())}\n", "") == (done.stdout, done.stderr)
+
+
+def test_a_signal_that_lists_another_folder_changes_no_answer(tmp_path):
+    names = [f"{number}.parquet" for number in range(200)]
+    ours, others = fill(tmp_path / "a", names), fill(tmp_path / "b", names, start=5000)
+    answers, wrong = [], []
+
+    def list_other(*_):
+        [folder] = LocalStorage(str(tmp_path / "b")).walk(lambda _path: True)
+        answers.append(dict(zip(folder.names, folder.sizes, strict=True)))
+
+    before = signal.signal(signal.SIGALRM, list_other)
+    try:
+        for number in range(600):
+            signal.setitimer(signal.ITIMER_REAL, 0.00001 * (1 + number % 60))
+            found = read_sizes(tmp_path / "a", names)
+            wrong += [found] * (found != list(ours.values()))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert ([], True) == (wrong, len(answers) > 100)
+    assert all(one == others for one in answers)
 
 
 def test_a_system_that_refuses_the_function_is_asked_for_each(tmp_path, monkeypatch):
@@ -111,7 +162,7 @@ def test_threads_do_not_see_the_answers_of_others(tmp_path):
     wrong = []
 
     def compare(start):
-        found = [read(tmp_path / str(start), names) for _round in range(40)]
+        found = [read_sizes(tmp_path / str(start), names) for _round in range(40)]
         wrong.extend(sizes for sizes in found if sizes != list(folders[start].values()))
 
     threads = [threading.Thread(target=compare, args=[start]) for start in folders]
