@@ -45,8 +45,8 @@ def adopt_replacements(
 def _find_replacements(session: ApplySession, timeline: Timeline) -> frozenset[str]:
     """Return the completed clusterings and deletions of partitions that belong to the plan.
 
-    Earlier applies of the plan have made them; or they are clusterings of other writers that the plan
-    finishes, whoever has completed them.
+    Earlier applies of the plan have made them, or they are clusterings of other writers that the
+    plan finishes, whoever has completed them.
     """
     steps = session.plan.steps
     named = frozenset(step.instant for step in steps if isinstance(step, ResumeStep))
