@@ -7,7 +7,7 @@ the folder was listed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -130,35 +130,33 @@ class ListingMemory:
             # files of a folder that was no partition are not remembered; it may be one now
             if record.partition >= 0 or not (record.is_marked or path in scan.known)
         }
-        cut = _cut_partitions(before.files) if before else None
+        find_rows = _locate_partitions(before.files) if before else None
         for visited in walk_changed(self.storage, known, scan.should_descend):
             self._visits[visited.path] = (visited.state, visited.below)
             if visited.listing is not None:
                 self._listed.add(visited.path)
                 yield visited.listing
                 continue
-            assert cut is not None
+            assert find_rows is not None
             record = records[visited.path]
-            names, sizes = cut(record.partition)
             yield KnownFolder(
                 path=visited.path,
-                names=names,
-                sizes=sizes,
+                rows=find_rows(record.partition),
                 is_marked=record.is_marked,
                 has_strays=record.has_strays,
             )
 
     def _build(
-        self, before: _Remembered | None, found: Iterator[tuple[str, Sequence[str], Sequence[int]]]
+        self, before: _Remembered | None, found: Iterator[tuple[str, Any, Any]]
     ) -> TableFiles:
-        folders: list[tuple[str, Sequence[str], Sequence[int]]] = []
+        folders: list[tuple[str, Any, Any]] = []
         for folder in found:
             folders.append(folder)
             if before is None or (isinstance(folder[1], list) and folder[1]):
-                return build_files(chain(folders, found), self.base_extension)
+                return build_files(_take_known(before, chain(folders, found)), self.base_extension)
         if before is not None and _has_all(before.files, folders):
             return before.files
-        return build_files(folders, self.base_extension)
+        return build_files(_take_known(before, folders), self.base_extension)
 
     # --- what is kept ----------------------------------------------------------------------------
 
@@ -240,23 +238,32 @@ def _find_final(files: TableFiles, timeline: Timeline, table_version: int) -> Ma
     return final
 
 
-def _has_all(
-    files: TableFiles, folders: Sequence[tuple[str, Sequence[str], Sequence[int]]]
-) -> bool:
+def _has_all(files: TableFiles, folders: Sequence[tuple[str, Any, Any]]) -> bool:
     """Return whether folders, which are parts of the files, are all of them."""
     count = sum(len(names) for _path, names, _sizes in folders)
     return count == len(files) and {path for path, *_ in folders} == set(files.partitions)
 
 
-def _cut_partitions(files: TableFiles) -> Any:
-    """Return a function that returns names and sizes of a partition by its code."""
+def _locate_partitions(files: TableFiles) -> Callable[[int], range]:
+    """Return a function that returns the rows of a partition by its code; none for a code of -1."""
     bounds = np.searchsorted(files.partition, np.arange(len(files.partitions) + 1)).tolist()
 
-    def cut(code: int) -> tuple[Any, Any]:
-        rows = slice(0, 0) if code < 0 else slice(bounds[code], bounds[code + 1])
-        return files.name[rows], files.size[rows]
+    def locate(code: int) -> range:
+        return range(bounds[code], bounds[code + 1]) if code >= 0 else range(0)
 
-    return cut
+    return locate
+
+
+def _take_known(
+    before: _Remembered | None, folders: Iterable[tuple[str, Any, Any]]
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield folders with names and sizes in place of the rows of known ones."""
+    for path, names, sizes in folders:
+        if before is not None and isinstance(names, range):
+            files, rows = before.files, slice(names.start, names.stop)
+            yield path, files.name[rows], files.size[rows]
+        else:
+            yield path, names, sizes
 
 
 def _split_text(column: Any) -> list[Any]:

@@ -33,14 +33,14 @@ class ListedFolder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KnownFolder:
-    """A folder as an earlier walk saw it, with sorted names and sizes of its data files as columns.
+    """A folder as an earlier walk saw it.
 
-    ``is_marked``: it holds a metafile. ``has_strays``: it holds files with other names too.
+    ``rows``: those of its data files among all files of that walk, sorted by name. ``is_marked``:
+    it holds a metafile. ``has_strays``: it holds files with other names too.
     """
 
     path: str
-    names: Any
-    sizes: Any
+    rows: range
     is_marked: bool
     has_strays: bool
 
@@ -73,11 +73,13 @@ class PartitionScan:
 
     def list_partitions(
         self, folders: Iterable[ListedFolder | KnownFolder]
-    ) -> Iterator[tuple[str, Sequence[str], Sequence[int]]]:
-        """Yield path, names and sizes of every partition."""
+    ) -> Iterator[tuple[str, Any, Any]]:
+        """Yield path, names and sizes of every partition; the rows twice for a known folder."""
         for folder in folders:
+            names: Any
+            sizes: Any
             if isinstance(folder, KnownFolder):
-                names, sizes, is_marked = folder.names, folder.sizes, folder.is_marked
+                names, sizes, is_marked = folder.rows, folder.rows, folder.is_marked
             else:
                 names, sizes, is_marked = _select_data_files(folder)
             if is_marked:
