@@ -53,6 +53,8 @@ def rank_values(column: Any) -> tuple[list[str], Codes]:
     [0, 1, 0]
     """
     values = column.dictionary.to_pylist()
+    if values == sorted(values) and len(set(values)) == len(values):  # as planners make them
+        return values, dictionary_codes(column)
     distinct = sorted(set(values))
     place = {value: rank for rank, value in enumerate(distinct)}
     ranks = np.array([place[value] for value in values], np.int32)

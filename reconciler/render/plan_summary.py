@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -39,8 +39,7 @@ _BLOCKING_RULES: Final = ("pendingClean", "pendingWrite", "idle", "timeline")
 _NO_ORPHANS: Final = "no retention declared, and no orphan file to remove"
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionRemoval:
+class PartitionRemoval(NamedTuple):
     """Files and bytes that are removed from one partition."""
 
     name: str

@@ -6,11 +6,12 @@ import contextlib
 import json
 import mmap
 import os
-import zlib
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
+
+import xxhash
 
 from reconciler.lazy_dataclass import dataclass
 
@@ -90,17 +91,17 @@ def _encode(document: CachedDocument) -> list[Any]:
     head = json.dumps({"data": document.data, "lengths": [len(v) for v in views]}).encode()
     head += b" " * (-(len(head) + _HEAD) % _NUMBER)
     parts = [head, *(part for view in views for part in (view, bytes(-len(view) % _NUMBER)))]
-    checksum = 0
+    checksum = xxhash.xxh3_64()  # ten times as fast as the CRC of zlib
     for part in parts:
-        checksum = zlib.crc32(part, checksum)
-    numbers = (checksum, len(head))
+        checksum.update(part)
+    numbers = (checksum.intdigest(), len(head))
     return [_MAGIC, *(number.to_bytes(_NUMBER, "little") for number in numbers), *parts]
 
 
 def _decode(content: memoryview) -> CachedDocument | None:
-    if bytes(content[: len(_MAGIC)]) != _MAGIC or zlib.crc32(content[_HEAD:]) != _number(
-        content, 0
-    ):
+    if bytes(content[: len(_MAGIC)]) != _MAGIC:
+        return None
+    if xxhash.xxh3_64_intdigest(content[_HEAD:]) != _number(content, 0):
         return None
     at = _HEAD + _number(content, 1)
     head: Mapping[str, Any] = json.loads(bytes(content[_HEAD:at]))
