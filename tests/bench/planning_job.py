@@ -216,8 +216,8 @@ nothing: it says how much of the work is the system's, which differs between mac
 prints what it found; 500 specs of thirty lines are checked; and `reconciler --help` is printed.
 
 How fast Python is differs as much: on an AMD EPYC, where the bare loop took 4.4 CPU seconds, these
-six took 9.0, 2.0, 3.9, 5.0, 1.4 and 0.15
-with the code of the day before (medians of three turns).""",
+six took 9.0, 2.0, 3.9, 5.0, 1.4 and 0.15 with the code of the day before (medians of three
+turns).""",
     measure=measure,
     goals=goals,
 )

@@ -289,3 +289,8 @@ def test_a_full_disk_names_the_table_and_not_the_copied_file(storage, tmp_path):
 
     assert str(tmp_path / "f") == failed.value.path
     assert not (tmp_path / "f").exists()
+
+
+def test_a_folder_that_is_gone_is_told_as_by_every_other_call(tmp_path):
+    with pytest.raises(NotFoundError, match="p=1"):
+        LocalStorage(str(tmp_path)).stat_folder("p=1")
