@@ -43,20 +43,19 @@ class WorkerPackages:
     lacks: tuple[str, ...]
 
 
-def find_lacking_packages(
+def ask_for_packages(
     context: Any, packages: Iterable[str], *, imports: bool
 ) -> list[WorkerPackages]:
-    """Return what the executors of a session lack.
+    """Return what each executor of a session lacks; nothing of those that run no task.
 
     ``imports``: the packages are imported too, as those of the driver may not run elsewhere.
     """
     find = partial(find_lacks, sorted(packages), imports)
-    found = run_on_all_executors(
+    return run_on_all_executors(
         context,
         lambda tasks: context.parallelize(range(tasks), tasks).mapPartitions(find).collect(),
         lambda worker: (worker.host, worker.folder),
     )
-    return [worker for worker in found if worker.lacks]
 
 
 def find_lacks(

@@ -17,11 +17,11 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from reconciler.errors import ReconcilerError
-from reconciler.spark.executor_wait import ExecutorsMissingError
+from reconciler.spark.executor_wait import ExecutorsMissingError, count_executors
 from reconciler.spark.failures import explain_error, explain_failure, is_spark_error
 from reconciler.spark.interpreters import check_interpreters
 from reconciler.spark.jobs import check_running, run_job_group
-from reconciler.spark.package_checks import describe_lacks, find_lacking_packages
+from reconciler.spark.package_checks import ask_for_packages, describe_lacks
 from reconciler.spark.shipping import SHIP, report_arrival, send_packages, wants_shipping
 
 #: packages that workers import to read footers or rows, to merge log files, to write rows, and to
@@ -122,7 +122,8 @@ def _check_workers(context: Any, packages: frozenset[str], *, ships: bool) -> No
     python = context.pythonExec
     try:
         with run_job_group(context, "reconciler: check workers", str, explain=explain_check):
-            lacking = find_lacking_packages(context, packages, imports=ships)
+            found = ask_for_packages(context, packages, imports=ships)
+            silent = count_executors(context) - len(found)
     except ExecutorsMissingError:
         raise
     except ReconcilerError as error:
@@ -130,6 +131,10 @@ def _check_workers(context: Any, packages: frozenset[str], *, ships: bool) -> No
             check_interpreters(context, sends_packages=False)
         problem = f"Spark's workers ({python}) cannot do the work: {error}"
         raise ReconcilerError(f"{problem}; {_REMEDY}") from error
+    lacking = [worker for worker in found if worker.lacks]
+    if not is_single_host(context) and (lacking or silent > 0):
+        # a host with another Python fails its tasks at once, and other hosts may have run them all
+        check_interpreters(context, sends_packages=False)
     if lacking:
         problem = f"Spark's workers ({python}) lack {describe_lacks(lacking)}"
         raise ReconcilerError(f"{problem}; {_find_remedy(context, ships=ships)}")

@@ -21,9 +21,9 @@ class Session:
 
     defaultParallelism = 2
 
-    def __init__(self, master="local[2]", python="python3"):
+    def __init__(self, master="local[2]", python="python3", executors=0):
         self.master, self.pythonExec, self.jobs = master, python, 0
-        status = SimpleNamespace(size=lambda: 1)
+        status = SimpleNamespace(size=lambda: executors + 1)  # the driver counts too
         java = SimpleNamespace(getExecutorMemoryStatus=lambda: status)
         self._jsc = SimpleNamespace(sc=lambda: java)
 
@@ -115,6 +115,37 @@ def test_workers_with_another_python_are_told_by_both_versions():
     )
 
     assert "they run Python 3.9, and the driver runs 3.11" == workers.explain_check(message)
+
+
+class TestOfACluster:
+    """Its executors answer from the folders of this process, those of other hosts not at all."""
+
+    @pytest.fixture(autouse=True)
+    def asked(self, monkeypatch):
+        """The masters that were asked for the Pythons of their workers."""
+        found = []
+
+        def refuse(context, **_):
+            found.append(context.master)
+            raise ReconcilerError("Spark's workers (python3) have Python 3 on b")
+
+        monkeypatch.setattr(workers, "_ship_archive", lambda _: None)
+        monkeypatch.setattr(workers, "check_interpreters", refuse)
+        return found
+
+    def test_the_python_of_a_host_that_ran_no_task_is_said_and_not_what_others_lack(self):
+        for packages in (["json"], ["no_such_package"]):
+            with pytest.raises(ReconcilerError, match="Python 3 on b"):
+                set_up_workers(Session(master="spark://m:7077", executors=2), packages)
+
+    def test_the_pythons_are_asked_for_where_packages_lack(self):
+        with pytest.raises(ReconcilerError, match="Python 3 on b"):
+            set_up_workers(Session(master="spark://m:7077", executors=1), ["no_such_package"])
+
+    def test_the_pythons_are_not_asked_for_where_all_have_done_the_work(self, asked):
+        set_up_workers(Session(master="spark://m:7077", executors=1), ["json"])
+
+        assert not asked
 
 
 class Py4JError(Exception):
