@@ -260,7 +260,8 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
             return settle_write(self.session, result)
         self.abandon(pending)
         notes = _note_absent_partitions(result)
-        return Ended(WriteResult(status="nothing", counts=result.counts, warnings=notes))
+        counts, lookup = result.counts, result.lookup
+        return Ended(WriteResult(status="nothing", counts=counts, warnings=notes, lookup=lookup))
 
     def tidy(
         self,

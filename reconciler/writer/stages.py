@@ -96,8 +96,9 @@ class _Stages:
         self._check_moved_keys(staged, total)
         result = _assign_buckets(total, job)
         assigned(result)
+        lookup = make_lookup(choice, total)
         if not len(result.assignment):
-            return _make_result([], total, result)
+            return replace(_make_result([], total, result), lookup=lookup)
         routes = runner.broadcast(self._make_routes(staged, result.assignment))
         buckets = runner.broadcast(_make_buckets(result.assignment, job))
         by_bucket = staged.shuffle(
@@ -105,7 +106,7 @@ class _Stages:
         )
         written = by_bucket.collect(partial(write_bucket, self.row_job, buckets, runner.context))
         _check_written_rows(written, total, result.assignment)
-        made = replace(_make_result(written, total, result), lookup=make_lookup(choice, total))
+        made = replace(_make_result(written, total, result), lookup=lookup)
         return _count_absent_deletes(made, total, job)
 
     def _count_rows(self, staged: StagedRows) -> Counter[str]:

@@ -22,6 +22,7 @@ from reconciler.storage.open import open_storage
 from reconciler.storage.read_only import ReadOnlyStorage
 from reconciler.verification.verify import verify_metadata
 from reconciler.writer import facts
+from reconciler.writer.lookup_costs import LookupWay
 from reconciler.writer.request import WriteMode
 from reconciler.writer.stream_batches import has_batch, make_batch_extra
 from tests.crash.clustering_drill import get_outcome
@@ -238,6 +239,7 @@ def test_what_log_files_have_deleted_is_not_deleted_again(it):
     outcome = it.write(make_rows((1, "a", 1, None)), WriteMode.DELETE)
 
     assert ("nothing", 1) == (outcome.status, outcome.counts.absent_deletes)
+    assert LookupWay.FILES is outcome.lookup.way
 
 
 def test_an_older_row_stays_behind_the_newer_one(it):

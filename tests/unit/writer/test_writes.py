@@ -80,6 +80,7 @@ def test_an_update_that_is_older_than_the_row_changes_nothing(table):
 
     assert table.rows() == {("a", 1, 9, "n"): 1}
     assert (done.counts.updates, done.counts.inserts) == (0, 0)
+    assert 1 == done.lookup.searched
 
 
 def test_one_key_in_two_partitions_is_two_rows(table):
