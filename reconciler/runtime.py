@@ -135,12 +135,19 @@ def find_local_zone() -> str | None:
 
 
 def find_cache_folder() -> Path | None:
-    """Return the folder of what later runs can use again; None for a user without a home."""
-    home = os.environ.get("XDG_CACHE_HOME")
+    """Return the folder of what later runs can use again; None for a user without a home.
+
+    A variable that names no absolute path is ignored, as the XDG Base Directory Specification says.
+    """
+    if (named := Path(os.environ.get("XDG_CACHE_HOME", ""))).is_absolute():
+        return named / "reconciler"
+    if os.environ.get("HOME") == "":  # Python takes it for the root
+        return None
     try:
-        return Path(home or Path.home() / ".cache") / "reconciler"
+        home = Path.home()
     except RuntimeError:
         return None
+    return home / ".cache" / "reconciler" if home.is_dir() else None
 
 
 def open_listing_cache(folder: Path) -> ListingCache | None:

@@ -44,7 +44,7 @@ class CacheFolder:
         """Return the document of a key; None if there is none or its bytes are damaged."""
         path = self._locate(key)
         try:
-            with path.open("rb") as file:
+            with open(path, "rb", opener=_open_at_once) as file:
                 content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
                 is_own = os.fstat(file.fileno()).st_uid == os.getuid()
             found = _decode(content) if is_own else None
@@ -83,6 +83,11 @@ class CacheFolder:
             if used > _MOST_BYTES:
                 with contextlib.suppress(FileNotFoundError):
                     path.unlink()
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file; a pipe of that name, too, which would wait for whoever writes into it."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _encode(document: CachedDocument) -> list[Any]:

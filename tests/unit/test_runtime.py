@@ -66,6 +66,28 @@ def test_the_present_has_a_zone_and_the_clock_tells_the_same():
     assert abs(runtime.to_epoch_ms(runtime.now()) - runtime.SystemClock().now_ms()) < 10_000
 
 
+@pytest.mark.parametrize(
+    ("named", "home", "expected"),
+    [
+        ("/var/cache", "/no/such/home", "/var/cache/reconciler"),
+        ("relative", "{}", "{}/.cache/reconciler"),
+        ("~/caches", "{}", "{}/.cache/reconciler"),
+        ("", "{}", "{}/.cache/reconciler"),
+        (None, "{}", "{}/.cache/reconciler"),
+        (None, "/no/such/home", None),
+        (None, "", None),
+    ],
+)
+def test_caches_are_where_the_user_keeps_them(monkeypatch, tmp_path, named, home, expected):
+    monkeypatch.setenv("HOME", home.format(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    if named is not None:
+        monkeypatch.setenv("XDG_CACHE_HOME", named)
+    found = runtime.find_cache_folder()
+
+    assert (None if expected is None else Path(expected.format(tmp_path))) == found
+
+
 def test_a_machine_of_the_same_name_is_another_host(monkeypatch):
     here = runtime.current_process().host
     monkeypatch.setattr(runtime, "_boot_id", lambda: "another-machine")

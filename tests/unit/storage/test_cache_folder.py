@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -47,6 +48,21 @@ def test_a_cut_file_is_found(tmp_path, left):
     file.write_bytes(file.read_bytes()[:left])
 
     assert cache.read("a") is None
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path):
+    cache = CacheFolder(tmp_path)
+    cache.write("a", document(7))
+    (file,) = tmp_path.iterdir()
+    file.unlink()
+    os.mkfifo(file)
+    ends_the_wait = threading.Timer(5, lambda: os.close(os.open(file, os.O_WRONLY)))
+    ends_the_wait.daemon = True
+    ends_the_wait.start()
+
+    assert cache.read("a") is None
+    assert ends_the_wait.is_alive(), "it waited for a writer"
+    ends_the_wait.cancel()
 
 
 def test_the_oldest_files_go_when_there_are_too_many_bytes(tmp_path, monkeypatch):
