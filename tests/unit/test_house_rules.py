@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark import test_spark_releases
+
 PACKAGE = Path(__file__).parents[2] / "reconciler"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 #: what reads the clock, the environment or randomness
@@ -146,6 +148,13 @@ def test_folders_that_the_tests_with_a_jvm_leave_out_have_none_of_them():
 
     assert {"reconciler", "tests/unit", "tests/laws", "tests/cases"} == {*left_out}
     assert [] == [str(f) for f in files if f != here and marked.search(f.read_text())]
+
+
+def test_every_test_with_spark_says_on_which_releases_of_spark_it_runs():
+    told = {name for files in test_spark_releases.PARTS.values() for name in files}
+    told |= {"test_spark_releases.py", *test_spark_releases.USUAL_ALONE}
+
+    assert told == {file.name for file in (PACKAGE.parent / "tests/spark").glob("test_*.py")}
 
 
 def test_no_module_is_a_drawer():
