@@ -44,6 +44,8 @@ def _make_text_expression(name: str, kind: pa.DataType) -> str:
         return f"date_format({name}, {_WITHOUT_ZONE if kind.tz is None else _WITH_ZONE})"
     if types.is_nested(kind):
         return f"to_json({name}, {_OPTIONS})"
+    if types.is_decimal(kind):  # a cast writes 0E-18, but 0.000000000000000000 in ANSI mode
+        return f"if({name} is null, null, format_string('%s', {name}))"
     return f"cast({name} as string)"
 
 

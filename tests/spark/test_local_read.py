@@ -101,11 +101,17 @@ def test_every_type_is_spelled_as_spark_spells_it(spark, tmp_path):
         f"file://{Path(tmp_path) / 'odd.parquet'}"
     )
     (batch,) = rows.combine_chunks().to_batches()
-    texts = frame.selectExpr(*make_text_expressions(rows.schema)).collect()
-    lines = frame.selectExpr(make_json_expression(rows.schema)).collect()
+    is_ansi = spark.conf.get("spark.sql.ansi.enabled")
+    try:
+        for ansi in ("true", "false"):  # the one is usual since Spark 4, and the other before
+            spark.conf.set("spark.sql.ansi.enabled", ansi)
+            texts = frame.selectExpr(*make_text_expressions(rows.schema)).collect()
+            lines = frame.selectExpr(make_json_expression(rows.schema)).collect()
 
-    assert [tuple(row) for row in texts] == list(make_cells(batch, zone))
-    assert [row[0] for row in lines] == list(make_json_lines(batch, zone))
+            assert [tuple(row) for row in texts] == list(make_cells(batch, zone))
+            assert [row[0] for row in lines] == list(make_json_lines(batch, zone))
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", is_ansi)
     assert lines[3][0] == next(make_json_lines(batch.slice(3), zone))  # a part of larger arrays
 
 
