@@ -65,6 +65,7 @@ def find_hosts(cluster, *numbers):
 
 def test_workers_without_packages_get_the_drivers_for_a_write_and_an_apply(project, cluster):
     (project / "home").unlink()  # an archive of another test may be there
+    (project / "home").mkdir()
     hosts = find_hosts(cluster, 0, 1)
     insert = ("write", "orders.yaml", "rows.parquet", "--operation", "insert")
     refused = run(project, cluster, *insert)
