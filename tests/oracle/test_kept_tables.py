@@ -104,7 +104,8 @@ def test_a_digest_changes_with_a_function_that_the_code_uses(monkeypatch):
     assert before != find_digest(write_words)
 
 
-def test_a_kept_history_starts_no_hudi(tmp_path):
+def test_a_kept_history_starts_no_hudi(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_tables, "EVERY_CASE", False)
     kind = next(kind for kind in KINDS if name_kept(kind, write_history).archive.is_file())
     asked = []
     _, table = PreparedTables(asked.append, tmp_path).table(kind, tmp_path / "t")
