@@ -83,15 +83,23 @@ def find_free_port() -> int:
 
 
 def start_server(
-    command: Sequence[str], port: int, log: Path, environment: dict[str, str] | None = None
+    command: Sequence[str],
+    port: int,
+    log: Path,
+    environment: dict[str, str] | None = None,
+    folder: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a server and wait until it answers at its port; raises ServerUnavailableError."""
+    """Start a server and wait until it answers at its port; raises ServerUnavailableError.
+
+    ``folder``: the one that it works in, by default that of this process.
+    """
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
             stdout=subprocess.DEVNULL,
             stderr=output,
             env=os.environ | (environment or {}),
+            cwd=folder,
         )
     end = time.monotonic() + _START_S
     while time.monotonic() < end:
