@@ -25,6 +25,7 @@ from reconciler.storage.cache_folder import CacheFolder
 from reconciler.storage.folder_states import ClockReading
 from reconciler.storage.local import LocalStorage
 from tests.bench.make_table import Shape, make_table
+from tests.trees import unpack
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 LATER_NS = 10_000_000_000
@@ -288,6 +289,20 @@ def test_files_of_a_pending_write_are_not_remembered(table, cache, listed):
     plan_bytes(table, cache)
 
     assert [folder] == listed
+
+
+def test_log_files_that_do_not_name_their_write_are_not_remembered(tmp_path, cache, listed):
+    """Before version 8 a name does not tell whether the write of a log file is complete."""
+    unpack(Path(__file__).parent / "v6_mor_overlap_done.zip", tmp_path)
+    properties = min(tmp_path.rglob("hoodie.properties"), key=lambda file: len(file.parts))
+    table = properties.parents[1]
+    time.sleep(TICK_S)
+    plan_bytes(table, cache)
+    listed.clear()
+    plan_bytes(table, cache)
+
+    assert list(table.glob(".*.log.*"))
+    assert [""] == listed
 
 
 @pytest.mark.parametrize(
