@@ -44,9 +44,9 @@ def run_connect_server(
         command += ["--jars", jar]
     command += [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
     own = {"SPARK_HOME": str(SPARK_HOME), "PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"}
-    # Spark 4 keeps what clients send in a folder of the one that it works in
-    command.append("spark-internal")
-    process = start_server(command, port, folder / "connect.log", own, folder)
+    log = folder / "connect.log"
+    # Spark 4 keeps what clients send below the folder that it works in
+    process = start_server([*command, "spark-internal"], port, log, own, folder)
     try:
         yield f"sc://127.0.0.1:{port}"
     finally:
