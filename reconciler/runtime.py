@@ -145,9 +145,10 @@ def find_cache_folder() -> Path | None:
         return None
     try:
         home = Path.home()
-    except RuntimeError:
+        has_home = home.is_absolute() and home.is_dir()
+    except (RuntimeError, OSError):  # nobody knows it, or it may not be looked at
         return None
-    return home / ".cache" / "reconciler" if home.is_dir() else None
+    return home / ".cache" / "reconciler" if has_home else None
 
 
 def open_listing_cache(folder: Path) -> ListingCache | None:

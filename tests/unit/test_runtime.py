@@ -76,6 +76,8 @@ def test_the_present_has_a_zone_and_the_clock_tells_the_same():
         (None, "{}", "{}/.cache/reconciler"),
         (None, "/no/such/home", None),
         (None, "", None),
+        (None, ".", None),
+        (None, f"/{'a' * 300}", None),  # the system refuses to look for it
     ],
 )
 def test_caches_are_where_the_user_keeps_them(monkeypatch, tmp_path, named, home, expected):
